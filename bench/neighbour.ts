@@ -2,6 +2,7 @@
  * `npm run bench:neighbour [-- --only=followers,subtree] [--rounds=3]`: what another run notices while one run does its worst. Exit status 1
  * if a promise does not hold. README.md explains the figures.
  */
+import { cpus, loadavg } from "node:os";
 import { parseArgs } from "node:util";
 import { ATTACKS } from "./neighbour/attacks/attacks.ts";
 import { ANSWER_MS_MAX, CPU_S_PER_MB_MAX, measure, P95_TIMES_MAX, type Measured } from "./neighbour/measure.ts";
@@ -30,6 +31,7 @@ console.log(tableOf(Object.entries(results).map(([name, each]) => shown(name, ea
 console.log(
   `promised: p95 <= ${P95_TIMES_MAX} × quiet, max <= ${ANSWER_MS_MAX} ms, CPU <= ${CPU_S_PER_MB_MAX} s/MB, no failure`,
 );
+console.log(`load of the machine, processes that want a core: ${loadavg()[0]?.toFixed(1)} on ${cpus().length} cores`);
 console.log(`figures: ${writeResult("neighbour.json", JSON.stringify({ machine: machine(), results }, null, 2))}`);
 if (Object.values(results).some(({ misses }) => misses.length > 0)) process.exitCode = 1;
 

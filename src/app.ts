@@ -35,7 +35,7 @@ import { mountMcp } from "./routes/mcp/mcp.ts";
 import { mountMetrics } from "./routes/operator/metrics.ts";
 import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
-import { mountRunLog } from "./routes/native/run-log.ts";
+import { mountRunLog } from "./routes/native/log/run-log.ts";
 import { mountRunList } from "./routes/native/run-list.ts";
 import { mountRuns } from "./routes/native/runs.ts";
 import { mountPull } from "./routes/native/pull.ts";

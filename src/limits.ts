@@ -979,10 +979,33 @@ export const LOG_TAIL_EVENTS_MAX = 128;
 export const LOG_TAIL_CHARS_MAX = 48 * 1024;
 /** Characters of log rows in one reply of the run object. */
 export const LOG_REPLY_CHARS_MAX = 256 * 1024;
-/** Characters sent on one event socket before it is closed to be resumed: the runtime has no API for unsent bytes. */
-export const EVENT_SOCKET_CHARS_MAX = 8 * 1024 * 1024;
-/** Followers of one run's events at once: each is a socket of the run object. */
+/** Followers of one run's events at once, with the operator's key: each is a socket of the run object. */
 export const FOLLOWERS_MAX = 256;
+/**
+ * Followers of one run's events at once with one run token: a page, a terminal and some programs. The log is read and sent once for each
+ * of them, so this is how many times what a client adds to it is sent.
+ */
+export const FOLLOWERS_PER_TOKEN_MAX = 16;
+/** Wait that a refused follower is told, ms: as long as a follower may take that leaves or reconnects. */
+export const FOLLOWER_RETRY_MS = 5_000;
+/**
+ * Characters of the log in one page for a follower, unless one event has more. A follower that reads nothing holds one page, and a page takes
+ * about a millisecond to make and send, after which it is the turn of others.
+ */
+export const FOLLOWER_PAGE_CHARS_MAX = 64 * 1024;
+/** Characters of the largest event of a client that followers get whole; of a larger one they get its address. Output of a step fits. */
+export const FOLLOWED_EVENT_CHARS_MAX = 8 * 1024;
+/** Characters of prepared log rows that the run object keeps for its followers, who mostly read the same ones: two of the largest rows. */
+export const FOLLOWED_ROWS_CHARS_MAX = 2 * LOG_ROW_CHARS_MAX;
+/**
+ * Characters that all followers of a run with one token may have unread in one instance of the gateway. The runtime keeps what a WebSocket's
+ * client does not read, and has no API for how much that is.
+ */
+export const FOLLOWERS_UNREAD_CHARS_MAX = 8 * 1024 * 1024;
+/** The same for all followers of all runs: a quarter of an instance's memory. */
+export const INSTANCE_UNREAD_CHARS_MAX = 16 * 1024 * 1024;
+/** Time after which a follower that has found no room for its page looks again, ms. */
+export const UNREAD_RETRY_MS = 1_000;
 /** Characters of an answer in one row, at most 1.5 MB; the rest of a longer answer is in further rows. */
 export const TEXT_CHUNK_CHARS = 512 * 1024;
 /**

@@ -28,6 +28,7 @@ import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
+import { FollowedRows } from "./log/followed.ts";
 import { Followers } from "./log/followers.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
@@ -47,6 +48,8 @@ export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
   /** Workers that follow the log live. */
   readonly followers: Followers;
+  /** The log as they get it. */
+  readonly followed: FollowedRows;
   /** Workers that hold something for long, or wait. */
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
@@ -75,6 +78,7 @@ export class RunLifecycle implements AlarmHost {
     this.#objects = objects;
     this.store = new RunStore(ctx.storage);
     this.followers = new Followers(ctx);
+    this.followed = new FollowedRows(this.store.log);
     this.sockets = new RunSockets(ctx);
     const nowMs = Date.now();
     this.alarm = new RunAlarm(objects, this.store, new LeaseRecovery(nowMs), this);

@@ -480,11 +480,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   // ---- the log ----
 
-  async logPage(after: number, caller: string | null): Promise<LogPage | null> {
+  async logPage(after: number, caller: string | null, isFollower = false): Promise<LogPage | null> {
     if (!mayManage(this.#life.run, caller)) return null;
     await this.#life.flushLog();
-    const { run, store } = this.#life;
-    return run === null ? null : logPage(run, store.log, after);
+    const { run, store, followed } = this.#life;
+    return run === null ? null : logPage(run, { log: store.log, followed: isFollower ? followed : null }, after);
   }
 
   async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
@@ -495,11 +495,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   override fetch({ url }: Request): Response {
-    const isFollower = new URL(url).pathname === "/follow";
+    const { pathname, searchParams } = new URL(url);
+    const isFollower = pathname === "/follow";
     const { run, followers } = this.#life;
-    const socket = run === null ? null : isFollower ? followers.accept() : this.#life.acceptOwner(url);
+    const socket =
+      run === null ? null : isFollower ? followers.accept(searchParams.get("caller")) : this.#life.acceptOwner(url);
     return socket === null
-      ? new Response(null, { status: 503 })
+      ? new Response(null, { status: isFollower && run !== null ? 429 : 503 })
       : new Response(null, { status: 101, webSocket: socket });
   }
 

@@ -123,6 +123,8 @@ const clients = z.object({
   output: z.unknown().optional(),
   code: z.unknown().optional(),
   reasoning: z.unknown().optional(),
+  /** The beginning of its text, of an event that is too large to be sent to followers. */
+  head: z.unknown().optional(),
 });
 
 type Known = z.infer<typeof known>;
@@ -163,7 +165,7 @@ export function parseEvent(text: string): WatchEvent | null {
 
 function clientEvent(facts: Envelope, type: string, json: unknown): ClientEvent {
   const sent = clients.safeParse(json).data;
-  const texts = [sent?.output, sent?.code, sent?.reasoning].filter((value) => typeof value === "string");
+  const texts = [sent?.output, sent?.code, sent?.reasoning, sent?.head].filter((value) => typeof value === "string");
   return {
     ...facts,
     event_type: "client",

@@ -84,9 +84,18 @@ export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; 
   return { ok: true, value: events };
 }
 
+const afterText = queryInt.pipe(z.int().min(0)).optional();
+const limitText = queryInt.pipe(z.int().min(1)).optional();
+
+/** The number of events that a reader of the log wants at most; the other parameters are those of `parseAfter`. */
+export function parseLogLimit(query: Record<string, string>): Parsed<number> {
+  const read = strictFields({ after: afterText, limit: limitText }).safeParse(query);
+  return read.success ? { ok: true, value: read.data.limit ?? Infinity } : { ok: false, reason: zodReason(read.error) };
+}
+
 /** The number after which a reader continues: the header that browsers send when they reconnect, or the query's. */
 export function parseAfter(query: Record<string, string>, lastEventId: string | undefined): Parsed<number> {
-  const read = strictFields({ after: queryInt.pipe(z.int().min(0)).optional() }).safeParse(query);
+  const read = strictFields({ after: afterText }).safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   if (lastEventId === undefined || lastEventId === "") return { ok: true, value: read.data.after ?? 0 };
   if (/^\d{1,15}$/.test(lastEventId)) return { ok: true, value: Number(lastEventId) };

@@ -111,8 +111,11 @@ export type RunEvent =
   | ({ event: "escalated"; reason: Reason; undecided?: true } & CallName)
   | ({ event: "overrun"; dimensions: Dimension[]; reserved: Amounts; charged: Amounts } & Attempt)
   | ({ event: "tool_called" } & ToolReport)
-  /** The client's own event, as the JSON object it sent. */
-  | { event: "client"; json: string };
+  /**
+   * The client's own event, as the JSON object it sent. `bytes`: `json` has only what followers get of a large event, which has so many bytes;
+   * absent = `json` is the whole event.
+   */
+  | { event: "client"; json: string; bytes?: number };
 
 /** The result of a tool call; `reason` null = it succeeded. */
 export type ToolReport = {

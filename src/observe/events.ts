@@ -5,6 +5,7 @@ import type { HeldQuote, Saved } from "../engine/group.ts";
 import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
+import { FOLLOWED_EVENT_CHARS_MAX, TEXT_HEAD_CHARS } from "../limits.ts";
 
 /** What every line of a run repeats. */
 export type RunName = { id: string; parentId: string | null; depth: number };
@@ -23,7 +24,7 @@ export function eventLines(row: { last: number; lines: string }, run: RunName): 
 }
 
 function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
-  const own = event.event === "client" ? clientFacts(event.json) : { event_type: event.event, ...factsOf(event) };
+  const own = event.event === "client" ? clientFacts(event, seq, run) : { event_type: event.event, ...factsOf(event) };
   const place = { seq, ts: new Date(event.atMs).toISOString(), run_id: run.id, parent_run_id: run.parentId };
   const level = { depth: run.depth };
   // Spread first so that every line begins with them, and last so that no client's event can override them.
@@ -31,11 +32,38 @@ function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
   return { seq, type: line.event_type, json: JSON.stringify(line), event };
 }
 
+type ClientsOwn = Extract<RunEvent, { event: "client" }>;
+
 /** A client's event was parsed when it arrived; its name is not one of the gateway's own events. */
-function clientFacts(json: string): { event_type: string } {
+function clientFacts({ json, bytes }: ClientsOwn, seq: number, run: RunName): { event_type: string } {
   const facts: { event_type: string } = JSON.parse(json);
-  return facts;
+  const reference = bytes === undefined ? {} : { bytes, event_url: `/runs/${run.id}/log?after=${seq - 1}&limit=1` };
+  return { ...facts, ...reference };
 }
+
+/** A line of the log as followers get it: a large event of a client is cut to its facts and the beginning of its text. */
+export function followedLine(line: string): string {
+  if (line.length <= FOLLOWED_EVENT_CHARS_MAX) return line;
+  // Written by this gateway from its own events.
+  const event: LoggedEvent = JSON.parse(line);
+  if (event.event !== "client") return line;
+  const sent: ClientEventHead = JSON.parse(event.json);
+  const { event_type, step, hasError } = sent;
+  const text = [sent.output, sent.code, sent.reasoning].find((each) => typeof each === "string" && each !== "");
+  const head = text?.slice(0, TEXT_HEAD_CHARS).toWellFormed();
+  const bytes = new TextEncoder().encode(event.json).length;
+  return JSON.stringify({ ...event, json: JSON.stringify({ event_type, step, hasError, head }), bytes });
+}
+
+/** Of a client's event what a reference to it repeats. */
+type ClientEventHead = {
+  event_type: string;
+  step?: number | null;
+  hasError?: boolean;
+  output?: string | null;
+  code?: string | null;
+  reasoning?: string | null;
+};
 
 function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
   switch (event.event) {

@@ -54,7 +54,7 @@ export const log: RouteConfig[] = [
     method: "get",
     path: "/runs/{id}/log",
     summary: "Returns a run's log so far: one `LogLine` per line, as JSON",
-    parameters: [idParameter, after],
+    parameters: [idParameter, after, whole("limit", "Most events of the response; absent = all", { minimum: 1 })],
     responses: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
   }),
   guarded({
@@ -92,7 +92,9 @@ export const log: RouteConfig[] = [
     summary: "Streams a run's log from its beginning, then each new event, until the run ends",
     description:
       "Server-sent events: `id` is `seq`, `event` is `event_type`, `data` is a `LogLine`. A WebSocket upgrade sends the " +
-      "same lines as text messages; resume it with `after`.",
+      "same lines as text messages; resume it with `after`. Of a client's event above `followed_event_chars_max` a line has " +
+      "`event_type`, `step`, `hasError`, the beginning of its text (`head`), its size (`bytes`) and its address (`event_url`). " +
+      "A token has `followers_per_token_max` followers of a run; a further one is refused with 503.",
     parameters: [
       idParameter,
       after,

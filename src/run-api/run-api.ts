@@ -296,15 +296,19 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   // ---- log and counters ----
 
-  /** Stored events after number `after`, a page of them; null if there is no such run, or `caller` may not see it. */
-  logPage(after: number, caller: string | null): Promise<LogPage | null>;
+  /**
+   * Stored events after number `after`, a page of them; null if there is no such run, or `caller` may not see it. `isFollower`: a small page, in
+   * which large events of clients are cut and have their sizes; absent = false.
+   */
+  logPage(after: number, caller: string | null, isFollower?: boolean): Promise<LogPage | null>;
 
   /** Adds a client's own events, each a JSON object as text. The number of the last, or why none was added; null as above. */
   appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null>;
 
   /**
-   * A WebSocket of a follower (`/follow`; the caller checks who may follow), or of someone who holds something of the run or waits for it
-   * (`/hold?owner=`, a SocketOwner as JSON). 503 if there is no such run, or it has too many of them.
+   * A WebSocket of a follower (`/follow?caller=`, the run whose token it has, absent = the operator; the caller checks who may follow), or of
+   * someone who holds something of the run or waits for it (`/hold?owner=`, a SocketOwner as JSON). 503 if there is no such run, or it has too
+   * many of them; 429 if the caller has too many followers.
    */
   fetch(request: Request): Response;
 

@@ -3,7 +3,9 @@
  * themselves are read page by page: a slow client delays its own reading and nothing else.
  */
 import { type Objects } from "../../durable-objects/address.ts";
-import { RunCaller } from "./caller.ts";
+import { Refusal } from "../errors.ts";
+import { FOLLOWER_RETRY_MS, FOLLOWERS_PER_TOKEN_MAX } from "../limits.ts";
+import { RunCaller, type RunStub } from "./caller.ts";
 import type { LogPage } from "../run-api/log.ts";
 import { eventLines, type EventLine } from "../observe/events.ts";
 import { withoutTexts } from "../observe/without-texts.ts";
@@ -32,9 +34,21 @@ export class LogReader {
   }
 
   /** Every event after number `after`, to the log's present end. Returns the last number and whether more can come. */
-  async *history(after: number): AsyncGenerator<EventLine[], { last: number; final: boolean }> {
+  history(after: number): AsyncGenerator<EventLine[], { last: number; final: boolean }> {
+    return this.#pages(after, false);
+  }
+
+  /** A place among the run's followers, which `live` needs. Rejects with a Refusal if the caller has too many. */
+  async place(signal: AbortSignal): Promise<Place> {
+    const response = await this.#run.callWithRetry<Response>((run) => this.#follow(run));
+    if (response.webSocket !== null) return new Place(response.webSocket, signal);
+    const message = `the run has as many followers as it takes with one credential (${FOLLOWERS_PER_TOKEN_MAX} with a run token); end one, or read GET /runs/:id/log`;
+    throw new Refusal({ reason: "overloaded", message, retryAfterMs: FOLLOWER_RETRY_MS });
+  }
+
+  async *#pages(after: number, isFollower: boolean): AsyncGenerator<EventLine[], { last: number; final: boolean }> {
     for (let last = after; ;) {
-      const page = await this.#page(last);
+      const page = await this.#page(last, isFollower);
       if (page === null) return { last, final: true };
       const lines = page.rows.flatMap((row) => eventLines(row, page.run)).filter(({ seq }) => seq > last);
       if (lines.length > 0) yield this.#isViewed ? lines.map(withoutTexts) : lines;
@@ -44,47 +58,56 @@ export class LogReader {
     }
   }
 
-  /** The same, and then further events as they happen, until the run has ended and all its events are read, or `signal` aborts. */
-  async *live(after: number, signal: AbortSignal): AsyncGenerator<EventLine[]> {
-    let bell: Bell | null = null;
+  /**
+   * Every event after number `after` in small pages, and further events as they happen, until the run has ended and all its events are read, or
+   * `signal` aborts. Large events of clients are cut. Reads nothing without a place: there are few of these.
+   */
+  async *live(after: number, signal: AbortSignal, given: Place | null = null): AsyncGenerator<EventLine[]> {
+    let place = given;
     let failures = 0;
     try {
       for (let last = after; !signal.aborted;) {
-        const read = yield* this.history(last);
-        if (read.last > last) failures = 0;
-        last = read.last;
-        if (read.final) return;
-        bell ??= await this.#bell(signal);
-        if (bell !== null && (await bell.rung(last))) continue;
-        bell = null;
-        // The object restarts, or has too many followers.
+        place ??= await this.#placeAgain(signal);
+        if (place !== null) {
+          const read = yield* this.#pages(last, true);
+          if (read.last > last) failures = 0;
+          last = read.last;
+          if (read.final) return;
+          if (await place.rung(last)) continue;
+          place = null;
+        }
+        // The object restarts, or its places were taken meanwhile.
         const delayMs = RECONNECT_MS[Math.min(failures, RECONNECT_MS.length - 1)] ?? 0;
         failures += 1;
         if (!signal.aborted) await scheduler.wait(delayMs);
       }
     } finally {
-      bell?.close();
+      place?.close();
     }
   }
 
-  #page(after: number): Promise<LogPage | null> {
-    return this.#run.callWithRetry<LogPage | null>((run) => run.logPage(after, this.#caller));
+  #page(after: number, isFollower = false): Promise<LogPage | null> {
+    return this.#run.callWithRetry<LogPage | null>((run) => run.logPage(after, this.#caller, isFollower));
   }
 
-  /** A follower's socket; null if the run object gives none. */
-  async #bell(signal: AbortSignal): Promise<Bell | null> {
+  #follow(run: RunStub): Promise<Response> {
+    const query = this.#caller === null ? "" : `?caller=${encodeURIComponent(this.#caller)}`;
+    return run.fetch(`https://run/follow${query}`, { headers: { upgrade: "websocket" } });
+  }
+
+  /** Another place after one was lost; null if the run object gives none. */
+  async #placeAgain(signal: AbortSignal): Promise<Place | null> {
     try {
-      const headers = { upgrade: "websocket" };
-      const { webSocket } = await this.#run.callOnce<Response>((run) => run.fetch("https://run/follow", { headers }));
-      return webSocket === null ? null : new Bell(webSocket, signal);
+      const { webSocket } = await this.#run.callOnce<Response>((run) => this.#follow(run));
+      return webSocket === null ? null : new Place(webSocket, signal);
     } catch {
       return null;
     }
   }
 }
 
-/** A socket that rings when there are more events than its follower has. */
-class Bell {
+/** A follower's place at the run object: a socket that rings when there are more events than the follower has. */
+export class Place {
   readonly #socket: WebSocket;
   #resolveRung: ((alive: boolean) => void) | null = null;
   #open = true;

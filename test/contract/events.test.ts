@@ -1,5 +1,6 @@
 /** A run's events as they happen: each once, in order, to every follower, however often it has to come back. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { FOLLOWERS_PER_TOKEN_MAX } from "../../src/limits.ts";
 import { endOf, eventsOf, framesOf, lineOf, logOf, numbered, openGroup, type LogLine } from "./following.ts";
 import { startWorld, type RunAccess, type World } from "./world.ts";
 
@@ -113,9 +114,9 @@ describe("GET /runs/:id/events", () => {
     expect(events.at(-1)).toMatchObject({ event_type: "run_closed", status: "expired" });
   });
 
-  it("sends twenty followers the same events", async () => {
+  it("sends as many followers as a token may have the same events", async () => {
     const run = await world.openRun({ default_model: "sim/echo?ms=5" });
-    const following = Array.from({ length: 20 }, () => follow(run).then(allOf));
+    const following = Array.from({ length: FOLLOWERS_PER_TOKEN_MAX }, () => follow(run).then(allOf));
     await run.send("/batch", { json: { prompts: Array.from({ length: 100 }, (_, index) => `${index}`) } });
     await close(run);
     const log = await logOf(run);
@@ -129,9 +130,9 @@ describe("GET /runs/:id/events", () => {
     const first = await reader.next();
     expect(first.value).toMatchObject({ seq: 1 });
     // More than any buffer on the way holds, while the reader takes nothing.
-    const output = "x".repeat(100_000);
+    const output = "x".repeat(7_500);
     for (let step = 0; step < 20; step += 1) {
-      const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
+      const events = Array.from({ length: 250 }, () => ({ event_type: "mine", step, output }));
       expect((await run.send(`/runs/${run.id}/log`, { json: events })).status).toBe(201);
     }
     const group = await run.send("/batch", { json: { prompts: ["a"] } });
@@ -139,7 +140,7 @@ describe("GET /runs/:id/events", () => {
     await close(run);
     let last = 1;
     for await (const { seq } of reader) expect(seq).toBe((last += 1));
-    const log = await logOf(run, "?after=401");
+    const log = await logOf(run, "?after=5001");
     expect(last).toBe(log.at(-1)?.seq);
   });
 });
@@ -229,15 +230,20 @@ describe("a WebSocket", () => {
     expect(lines).toEqual((await logOf(run)).slice(4));
   });
 
-  it("that reaches its byte limit is closed with a reason that names how to resume", async () => {
-    const run = await world.openRun();
-    const output = "x".repeat(120_000);
-    for (let step = 0; step < 8; step += 1) {
-      const events = Array.from({ length: 20 }, () => ({ event_type: "mine", step, output }));
-      await run.send(`/runs/${run.id}/log`, { json: events });
+  /** Eleven megabytes of log, in events that followers get whole; returns its lines. */
+  async function fillLog(run: RunAccess): Promise<LogLine[]> {
+    const output = "x".repeat(7_500);
+    for (let step = 0; step < 3; step += 1) {
+      const events = Array.from({ length: 500 }, () => ({ event_type: "mine", step, output }));
+      expect((await run.send(`/runs/${run.id}/log`, { json: events })).status).toBe(201);
     }
     await close(run);
-    const all = await logOf(run);
+    return await logOf(run);
+  }
+
+  it("that has too much unread is closed with a reason that names how to resume", async () => {
+    const run = await world.openRun();
+    const all = await fillLog(run);
     const told: LogLine[] = [];
     const codes: number[] = [];
     while (codes.at(-1) !== 1000) {
@@ -247,6 +253,16 @@ describe("a WebSocket", () => {
     }
     expect(codes).toContain(1012);
     expect(told).toEqual(all);
+  });
+
+  it("whose client says what it has read stays open", async () => {
+    const run = await world.openRun();
+    const all = await fillLog(run);
+    const socket = socketTo(run);
+    socket.addEventListener("message", ({ data }) => socket.send(String(lineOf(String(data)).seq)));
+    const { lines, code } = await messagesOf(socket);
+    expect(code).toBe(1000);
+    expect(lines).toEqual(all);
   });
 
   it("requires a credential for the run", async () => {

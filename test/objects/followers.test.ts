@@ -2,7 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { FOLLOWERS_MAX } from "../../src/limits.ts";
+import { FOLLOWERS_PER_TOKEN_MAX } from "../../src/limits.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { crash } from "../support/objects-direct.ts";
 import { StreamFollower } from "../support/objects-events.ts";
@@ -163,23 +163,67 @@ describe("an idle run", () => {
   });
 });
 
-describe("followers above the limit of a run", () => {
-  it("are refused a socket, still get their events, and get a socket as soon as one is free", async () => {
-    const run = await openRun();
-    const sockets = await Promise.all(Array.from({ length: FOLLOWERS_MAX }, () => ring(run)));
+describe("followers of a run", () => {
+  it("are so many for each token, and another token or the operator is not shut out by them", async () => {
+    const run = await openRun({ max_depth: 2 });
+    const [parent, child] = [run.id, "run_of_another_token"];
+    const sockets = await Promise.all(Array.from({ length: FOLLOWERS_PER_TOKEN_MAX }, () => ring(run, parent)));
     expect(sockets.every((socket) => socket !== null)).toBe(true);
-    expect(await ring(run)).toBeNull();
-    const late = await StreamFollower.connect(run);
-    await run.query({ prompt: "one" });
-    await late.until("slot_completed");
-    expectGapless(late.lines);
-    await late.disconnect();
-    const isAccepted = async (): Promise<boolean> => {
-      // One more each time: the late follower's Worker may take a socket before it notices that its client has left.
-      sockets.pop()?.close(1000);
-      return (await ring(run)) !== null;
-    };
-    await expect.poll(isAccepted).toBe(true);
+    expect(await ring(run, parent)).toBeNull();
+    expect(await ring(run, child)).not.toBeNull();
+    const follower = await StreamFollower.connect(run);
+    await follower.until("run_opened");
+    await follower.disconnect();
+    sockets.pop()?.close(1000);
+    await expect.poll(async () => (await ring(run, parent)) !== null).toBe(true);
+  });
+
+  it("above the limit are refused with a wait and read nothing, until a place is free", async () => {
+    const run = await openRun();
+    const sockets = await Promise.all(Array.from({ length: FOLLOWERS_PER_TOKEN_MAX }, () => ring(run, run.id)));
+    const pages = (): number => watched(run.id).calls["logPage"] ?? 0;
+    const pagesBefore = pages();
+    const refused = await follow(run);
+    expect(refused.status).toBe(503);
+    expect(refused.headers.get("retry-after")).not.toBeNull();
+    expect(await refused.json()).toMatchObject({ error: { code: "overloaded", retryable: true } });
+    // Whether its run may be read; not the log itself.
+    expect(pages()).toBe(pagesBefore + 1);
+    sockets.pop()?.close(1000);
+    await expect.poll(async () => (await follow(run)).status).toBe(200);
+  });
+
+  it("get of a large event of a client its facts, its size and its address, where it is whole", async () => {
+    const run = await openRun();
+    const output = `result: ${"x".repeat(100_000)}`;
+    const large = { event_type: "execution_result", output, hasError: true, step: 3 };
+    await run.send("POST", "/log", [large, { event_type: "final_result", output: "42" }]);
+    const follower = await StreamFollower.connect(run);
+    await follower.until("final_result");
+    const [line] = ofType(follower.lines, "execution_result");
+    expect(line).not.toHaveProperty("output");
+    expect(line).toMatchObject({ hasError: true, step: 3, head: output.slice(0, 600), seq: 2 });
+    expect(line).toMatchObject({
+      bytes: JSON.stringify(large).length,
+      event_url: `/runs/${run.id}/log?after=1&limit=1`,
+    });
+    const whole = await run.send("GET", String(line?.["event_url"]));
+    expect(linesOf(await whole.text())).toEqual([expect.objectContaining({ seq: 2, ...large })]);
+    expect(ofType(follower.lines, "final_result")).toEqual([expect.objectContaining({ output: "42" })]);
+    await follower.disconnect();
+  });
+
+  it("get every event of a row that is larger than a page, also from its middle", async () => {
+    const run = await openRun();
+    const events = Array.from({ length: 60 }, (_, step) => ({ event_type: "mine", step, output: "x".repeat(8_000) }));
+    await run.send("POST", "/log", events);
+    for (const after of [0, 1, 20, 60]) {
+      const follower = await StreamFollower.connect(run, after);
+      await expect.poll(() => follower.last).toBe(61);
+      expectGapless(follower.lines, after);
+      expect(follower.lines).toEqual((await logOf(run)).slice(after));
+      await follower.disconnect();
+    }
   });
 });
 
@@ -188,12 +232,17 @@ async function expectStill(run: TestRun): Promise<void> {
   await expect.poll(() => watched(run.id).timers.size).toBe(0);
 }
 
-/** A follower's socket to the run's object itself; null where it is refused. */
-async function ring(run: TestRun): Promise<WebSocket | null> {
-  const stub = run.object;
-  const { webSocket } = await stub.fetch("https://run/follow", { headers: { upgrade: "websocket" } });
+/** A follower's socket to the run's object itself, with the token of a run; null where it is refused. */
+async function ring(run: TestRun, caller: string): Promise<WebSocket | null> {
+  const headers = { upgrade: "websocket" };
+  const { webSocket } = await run.object.fetch(`https://run/follow?caller=${caller}`, { headers });
   webSocket?.accept();
   return webSocket;
+}
+
+/** Requests a run's events with its token. */
+function follow(run: TestRun): Promise<Response> {
+  return run.send("GET", `/runs/${run.id}/events`);
 }
 
 /** A client's socket that follows a run after an event. */

@@ -3,7 +3,7 @@
  * happens. A socket carries signals, not events: the follower sends the number of the last event that it has, the object
  * sends one signal when there are more, and the follower reads them by RPC. So nothing piles up here for a slow follower.
  */
-import { FOLLOWERS_MAX } from "../../../src/limits.ts";
+import { FOLLOWERS_MAX, FOLLOWERS_PER_TOKEN_MAX } from "../../../src/limits.ts";
 
 /** The tag of these sockets: those of callers have another. */
 const TAG = "log";
@@ -29,11 +29,16 @@ export class Followers {
     return this.#waiting.size > 0;
   }
 
-  /** Accepts a follower and returns its end of the socket; null if there are too many. */
-  accept(): WebSocket | null {
-    if (this.#ctx.getWebSockets(TAG).length >= FOLLOWERS_MAX) return null;
+  /**
+   * Accepts a follower and returns its end of the socket; null if its caller has too many. Each caller's are counted alone, so that no
+   * token shuts out another one or the operator. `caller`: the run whose token it has; null = the operator.
+   */
+  accept(caller: string | null): WebSocket | null {
+    const own = `${TAG} of ${caller ?? "the operator"}`;
+    const most = caller === null ? FOLLOWERS_MAX : FOLLOWERS_PER_TOKEN_MAX;
+    if (this.#ctx.getWebSockets(own).length >= most) return null;
     const { 0: theirs, 1: ours } = new WebSocketPair();
-    this.#ctx.acceptWebSocket(ours, [TAG]);
+    this.#ctx.acceptWebSocket(ours, [TAG, own]);
     return theirs;
   }
 

@@ -55,6 +55,12 @@ export class LogRows {
     return rows;
   }
 
+  /** The row that holds the first event after `seq`; null if there is none. */
+  next(seq: number): LogRow | null {
+    const query = "SELECT last, lines FROM log WHERE last > ? ORDER BY last LIMIT 1";
+    return this.#rows.first<LogRow>("log", query, seq) ?? null;
+  }
+
   #put(last: number, lines: string[]): void {
     this.#written += 1;
     this.#rows.write("log", "INSERT INTO log (last, lines) VALUES (?, ?)", last, lines.join("\n"));

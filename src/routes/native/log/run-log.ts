@@ -1,32 +1,35 @@
 /** A run's log: read it, follow it, add to it. And its counters: what it has used, shown from zero again. */
 import type { Context, Hono } from "hono";
-import type { StoredDocument } from "../../run-api/runs.ts";
-import type { AppendReply } from "../../run-api/log.ts";
-import { refuseViewers, requireRun } from "../../auth/middleware.ts";
-import type { AppEnv } from "../../context.ts";
-import { parseBody } from "../../contract/body.ts";
-import { parseAfter, parseClientEvents, parseUsageQuery } from "../../contract/events.ts";
-import type { UsageDocument } from "../../contract/runs.ts";
-import { Refusal } from "../../errors.ts";
-import { EVENT_SOCKET_CHARS_MAX } from "../../limits.ts";
-import { NDJSON, SSE } from "../../respond/batch-lines.ts";
-import { savedPage } from "../../respond/saved-page.ts";
-import { streamed } from "../../respond/stream.ts";
-import { traceText } from "../../respond/trace.ts";
-import { bodyRoom } from "../body-bound.ts";
-import { LogReader } from "../../run-client/log-reader.ts";
-import { PAGE_FILES } from "../discovery/page-files.mjs";
-import { outlineIn } from "./graph/outline.ts";
-import { callerOf, lookAt, notFound, shown } from "./runs.ts";
-import { settled } from "../../run-client/settlements.ts";
-import { subtreeOf } from "../../run-client/subtree.ts";
-import type { Protection } from "../under-run.ts";
-import { RunCaller, type RunStub } from "../../run-client/caller.ts";
+import type { StoredDocument } from "../../../run-api/runs.ts";
+import type { AppendReply } from "../../../run-api/log.ts";
+import { refuseViewers, requireRun } from "../../../auth/middleware.ts";
+import type { AppEnv } from "../../../context.ts";
+import { parseBody } from "../../../contract/body.ts";
+import { parseAfter, parseClientEvents, parseLogLimit, parseUsageQuery } from "../../../contract/events.ts";
+import type { UsageDocument } from "../../../contract/runs.ts";
+import { Refusal } from "../../../errors.ts";
+import { NDJSON, SSE } from "../../../respond/batch-lines.ts";
+import { savedPage } from "../../../respond/saved-page.ts";
+import { streamed } from "../../../respond/stream.ts";
+import { traceText } from "../../../respond/trace.ts";
+import { bodyRoom } from "../../body-bound.ts";
+import { LogReader } from "../../../run-client/log-reader.ts";
+import { PAGE_FILES } from "../../discovery/page-files.mjs";
+import { begin, events, followBySocket } from "./follow.ts";
+import { outlineIn } from "../graph/outline.ts";
+import { callerOf, lookAt, notFound, shown } from "../runs.ts";
+import { settled } from "../../../run-client/settlements.ts";
+import { subtreeOf } from "../../../run-client/subtree.ts";
+import type { Protection } from "../../under-run.ts";
+import { RunCaller, type RunStub } from "../../../run-client/caller.ts";
 
 export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/runs/:id/log", ...protect, async (c) => {
-    const { reader, after } = await readerOf(c);
-    return stream(c, lines(reader, after), NDJSON);
+    const { limit: _, ...query } = c.req.query();
+    const limit = parseLogLimit(c.req.query());
+    if (!limit.ok) throw new Refusal(limit.reason);
+    const { reader, after } = await readerOf(c, query);
+    return stream(c, lines(reader, after, limit.value), NDJSON);
   });
   app.get("/runs/:id/trace.json", ...protect, async (c) => {
     const { reader } = await readerOf(c);
@@ -109,15 +112,14 @@ async function append(c: Context<AppEnv>, id: string): Promise<Response> {
 
 async function follow(c: Context<AppEnv>): Promise<Response> {
   const { reader, after } = await readerOf(c);
-  if (c.req.header("upgrade")?.toLowerCase() === "websocket") return followBySocket(c, reader, after);
-  const gone = new AbortController();
-  c.req.raw.signal.addEventListener("abort", () => gone.abort());
-  return stream(c, events(reader, after, gone), SSE);
+  const following = await begin(c, reader, after);
+  if (c.req.header("upgrade")?.toLowerCase() === "websocket") return followBySocket(c, following);
+  return stream(c, events(following), SSE);
 }
 
 /** The reader of the run's log that the path names, and after which event it begins. */
-async function readerOf(c: Context<AppEnv>): Promise<{ reader: LogReader; after: number }> {
-  const after = parseAfter(c.req.query(), c.req.header("last-event-id"));
+async function readerOf(c: Context<AppEnv>, query = c.req.query()): Promise<{ reader: LogReader; after: number }> {
+  const after = parseAfter(query, c.req.header("last-event-id"));
   if (!after.ok) throw new Refusal(after.reason);
   const id = c.req.param("id") ?? "";
   const reader = new LogReader(c.env, id, callerOf(c), c.get("principal").kind === "viewer");
@@ -126,19 +128,11 @@ async function readerOf(c: Context<AppEnv>): Promise<{ reader: LogReader; after:
   return { reader, after: after.value };
 }
 
-async function* lines(reader: LogReader, after: number): AsyncGenerator<string> {
-  for await (const page of reader.history(after)) yield page.map(({ json }) => `${json}\n`).join("");
-}
-
-async function* events(reader: LogReader, after: number, gone: AbortController): AsyncGenerator<string> {
-  try {
-    // Shows the client that the connection works, and proxies that the answer has begun.
-    yield SSE.keepAlive;
-    for await (const page of reader.live(after, gone.signal)) {
-      yield page.map(({ seq, type, json }) => SSE.frame(type, seq, json)).join("");
-    }
-  } finally {
-    gone.abort();
+async function* lines(reader: LogReader, after: number, limit: number): AsyncGenerator<string> {
+  for await (const page of reader.history(after)) {
+    const wanted = page.filter(({ seq }) => seq <= after + limit);
+    yield wanted.map(({ json }) => `${json}\n`).join("");
+    if ((page.at(-1)?.seq ?? 0) >= after + limit) return;
   }
 }
 
@@ -153,30 +147,6 @@ function stream(
   });
   c.executionCtx.waitUntil(pumped);
   return c.body(body, 200, { "content-type": contentType, "cache-control": "no-store" });
-}
-
-/** One text message per event. There is no API for the number of unsent bytes, so a socket gets a bounded number. */
-function followBySocket(c: Context<AppEnv>, reader: LogReader, after: number): Response {
-  const { 0: theirs, 1: ours } = new WebSocketPair();
-  const gone = new AbortController();
-  ours.accept();
-  ours.addEventListener("close", () => gone.abort());
-  ours.addEventListener("error", () => gone.abort());
-  c.executionCtx.waitUntil(send(ours, reader.live(after, gone.signal)).catch(() => gone.abort()));
-  return new Response(null, { status: 101, webSocket: theirs });
-}
-
-async function send(socket: WebSocket, pages: AsyncGenerator<{ seq: number; json: string }[]>): Promise<void> {
-  let chars = 0;
-  for await (const page of pages) {
-    for (const { json } of page) {
-      socket.send(json);
-      chars += json.length;
-    }
-    const last = page.at(-1)?.seq ?? 0;
-    if (chars > EVENT_SOCKET_CHARS_MAX) return socket.close(1012, `resume with ?after=${last}`);
-  }
-  socket.close(1000, "the run has ended");
 }
 
 /** A file is not broken off because one of its graphs is gone. */

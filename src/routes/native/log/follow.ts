@@ -1,0 +1,128 @@
+/**
+ * `GET /runs/:id/events`: the log as it is written, as server-sent events or over a WebSocket. A follower needs a place at the run, of which each
+ * token has few, and what it does not read counts: see unread.ts.
+ */
+import type { Context } from "hono";
+import type { AppEnv } from "../../../context.ts";
+import { UNREAD_RETRY_MS } from "../../../limits.ts";
+import { SSE } from "../../../respond/batch-lines.ts";
+import type { EventLine } from "../../../observe/events.ts";
+import type { LogReader } from "../../../run-client/log-reader.ts";
+import { callerOf } from "../runs.ts";
+import { Unread } from "./unread.ts";
+
+/** Of all followers in this instance. */
+const unread = new Unread();
+
+/** Events as they happen, page by page, and whose they are. */
+type Following = { pages: AsyncGenerator<EventLine[]>; owner: string; gone: AbortController };
+
+/** Takes a place and begins to follow. Throws a Refusal if there is none. */
+export async function begin(c: Context<AppEnv>, reader: LogReader, after: number): Promise<Following> {
+  const gone = new AbortController();
+  c.req.raw.signal.addEventListener("abort", () => gone.abort());
+  const place = await reader.place(gone.signal);
+  const owner = `${c.req.param("id") ?? ""} ${callerOf(c) ?? ""}`;
+  return { pages: reader.live(after, gone.signal, place), owner, gone };
+}
+
+/** Server-sent events. What is yielded counts as unread until the next piece is asked for. */
+export async function* events({ pages, owner, gone }: Following): AsyncGenerator<string> {
+  try {
+    // Shows the client that the connection works, and proxies that the answer has begun.
+    yield SSE.keepAlive;
+    for await (const page of pages) {
+      const piece = page.map(({ seq, type, json }) => SSE.frame(type, seq, json)).join("");
+      while (!unread.take(owner, piece.length)) {
+        await scheduler.wait(UNREAD_RETRY_MS);
+        if (gone.signal.aborted) return;
+      }
+      try {
+        yield piece;
+      } finally {
+        unread.give(owner, piece.length);
+      }
+    }
+  } finally {
+    gone.abort();
+  }
+}
+
+/** One text message per event. */
+export function followBySocket(c: Context<AppEnv>, following: Following): Response {
+  const { 0: theirs, 1: ours } = new WebSocketPair();
+  const sent = new Sent(following.owner);
+  const end = (): void => {
+    sent.end();
+    following.gone.abort();
+  };
+  ours.accept();
+  ours.addEventListener("message", ({ data }) => sent.confirm(Number(data)));
+  ours.addEventListener("close", end);
+  ours.addEventListener("error", end);
+  c.executionCtx.waitUntil(send(ours, following, sent).catch(end));
+  return new Response(null, { status: 101, webSocket: theirs });
+}
+
+async function send(socket: WebSocket, { pages, gone }: Following, sent: Sent): Promise<void> {
+  for await (const page of pages) {
+    for (const { seq, json } of page) {
+      let waited = false;
+      while (!sent.add(seq, json.length)) {
+        // Room comes only from a client that says what it has read, and its first word may be on the way.
+        if (waited && !sent.isConfirmed) return socket.close(1012, `resume with ?after=${seq - 1}`);
+        await scheduler.wait(UNREAD_RETRY_MS);
+        waited = true;
+        if (gone.signal.aborted) return;
+      }
+      socket.send(json);
+    }
+  }
+  socket.close(1000, "the run has ended");
+}
+
+/**
+ * What was sent on one socket. There is no API for what of it is unsent, so all of it counts as unread until the socket is closed, but for what
+ * the client says that it has.
+ */
+class Sent {
+  readonly #owner: string;
+  #messages: { seq: number; chars: number }[] = [];
+  #hasEnded = false;
+  #isConfirmed = false;
+
+  constructor(owner: string) {
+    this.#owner = owner;
+  }
+
+  /** Whether the client says what it has read. */
+  get isConfirmed(): boolean {
+    return this.#isConfirmed;
+  }
+
+  /** Counts a message. False if there is no room for it. */
+  add(seq: number, chars: number): boolean {
+    if (this.#hasEnded || !unread.take(this.#owner, chars)) return false;
+    this.#messages.push({ seq, chars });
+    return true;
+  }
+
+  /** The client has every event up to this number. */
+  confirm(seq: number): void {
+    if (Number.isNaN(seq)) return;
+    this.#isConfirmed = true;
+    this.#forget(seq);
+  }
+
+  /** The socket is closed. */
+  end(): void {
+    this.#hasEnded = true;
+    this.#forget(Infinity);
+  }
+
+  #forget(upTo: number): void {
+    const end = this.#messages.findIndex(({ seq }) => seq > upTo);
+    const read = this.#messages.splice(0, end === -1 ? this.#messages.length : end);
+    for (const { chars } of read) unread.give(this.#owner, chars);
+  }
+}
