@@ -553,6 +553,11 @@ export const LONG_POLL_MS = 20_000;
 /** Time after which a queued call counts as left by its Worker, which neither waits nor opens a socket, ms. */
 export const ABANDONED_MS = 10_000;
 /**
+ * Time after which a permit is taken back that was granted while its call's Worker was between two requests, ms. A Worker
+ * that lives comes back within a round trip, or requests its permit anew.
+ */
+export const UNTAKEN_MS = 1_000;
+/**
  * Time for which a lane keeps answers that it cannot deliver, ms: longer than a deploy or a platform fault of one
  * object.
  */
@@ -1054,6 +1059,11 @@ export const RESULT_PAGES_AHEAD = 2;
  * Those without an Idempotency-Key and those with one, which are stored as groups of one, have this many each.
  */
 export const DIRECT_CALLS_MAX = 10_000;
+/**
+ * Withdrawn calls that a run remembers: a request for their permit that arrives after the withdrawal, over another connection,
+ * must not be granted. It arrives within milliseconds; a whole queue may be withdrawn at once.
+ */
+export const WITHDRAWN_CALLS_MAX = DIRECT_CALLS_MAX;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */
 export const TOKEN_CACHE_MAX = 1_000;
 /**

@@ -6,8 +6,9 @@ import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.
 import { endCall, endReplayedCall } from "../../src/engine/calls/end-call.ts";
 import { timeoutOf } from "../../src/engine/dispatch.ts";
 import { enqueueCall } from "../../src/engine/enqueue.ts";
-import { heartbeat, settle } from "../../src/engine/settle.ts";
+import { heartbeat, settle, takeBack } from "../../src/engine/settle.ts";
 import type { Target } from "../../src/engine/shard.ts";
+import type { EngineState } from "../../src/engine/state.ts";
 import { sampled } from "../../src/engine/upstreams/exchange.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -101,6 +102,8 @@ export function acquire(
   // The Worker's clock is not this object's.
   const ageMs = Math.max(0, request.ageMs ?? 0);
   const { remainingNanoUsd } = run;
+  // Another connection has brought the withdrawal first.
+  if (run.waitingCalls.isWithdrawn(callId)) return reply({ ok: "wait" });
   if (!waits) run.waitingCalls.addBrief(callId);
   if (run.waitingCalls.wait(callId, reply, nowMs)) return;
   const target = run.targets.resolve(facts.model);
@@ -154,13 +157,21 @@ function replays(
 }
 
 /** The error of a call whose client left while it was queued. */
-export const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
+const CLIENT_GONE: Reason = { reason: "cancelled", message: "the client left before its call started" };
 
-/** Removes a call from the queue, and replies to the request that waits for its permit, if one does. */
+/**
+ * A call's Worker says that it sends nothing more: removes the call from the queue, or takes its permit back, which was
+ * granted in a reply that the Worker does not read or has not got yet. Replies to the request that waits for it, if one does.
+ */
 export function withdraw(run: SingleCalls, callId: string, nowMs: number): void {
-  run.waitingCalls.replyTo(callId, { ok: "wait" });
+  run.waitingCalls.withdraw(callId);
   run.replay?.forgetCall(callId);
-  endCall(run.engine, callId, CLIENT_GONE, nowMs);
+  endUnsent(run.engine, callId, nowMs);
+}
+
+/** Ends a call that is queued, or has a permit under which nothing was sent and nothing will be. */
+export function endUnsent(engine: EngineState, callId: string, nowMs: number): void {
+  if (!endCall(engine, callId, CLIENT_GONE, nowMs)) takeBack(engine, callId, CLIENT_GONE, nowMs);
 }
 
 /**
@@ -212,6 +223,7 @@ function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireReque
   const inFlight = run.engine.attempts.get(`${callId}.${attempt}`);
   if (inFlight === undefined) return null;
   const { lease } = inFlight;
+  run.waitingCalls.taken(callId);
   heartbeat(run.engine, [lease.attemptId], nowMs);
   return permitOf({ lease, timeoutMs: timeoutOf(facts, lease.target) }, lease.window ?? null);
 }

@@ -341,7 +341,11 @@ export class RunLifecycle implements AlarmHost {
     for (const attemptId of run.engine.givenUp.takeOfCalls()) {
       this.sockets.signal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "abort" });
     }
-    for (const { to, signal } of run.takeSignals()) this.sockets.signal(to, signal);
+    for (const { to, signal } of run.takeSignals()) {
+      const isSent = this.sockets.signal(to, signal);
+      const isPermit = signal.type === "reply" && signal.reply.ok === true;
+      if (!isSent && isPermit && to.kind === "call") run.waitingCalls.untaken(to.callId, nowMs);
+    }
     const { engine } = run;
     const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
     for (const { executor, signal } of executorSignals(run, startable))

@@ -1,7 +1,8 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
-import { ABANDONED_MS, RPC_WAIT_MS } from "../../src/limits.ts";
+import { ABANDONED_MS, RPC_WAIT_MS, UNTAKEN_MS, WITHDRAWN_CALLS_MAX } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/run-api/calls.ts";
 import { TurnoverMap } from "../../src/turnover/map.ts";
+import { TurnoverSet } from "../../src/turnover/set.ts";
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */
@@ -20,6 +21,11 @@ export class WaitingCalls {
   #brief: string[] = [];
   /** Calls that wait at their sockets and nowhere else: nothing must be done for them as time passes. */
   #asleep = 0;
+  /** Ids of calls that were withdrawn lately, oldest first. */
+  readonly #withdrawn = new TurnoverSet<string>();
+
+  /** When the permits were granted that could be sent to nobody, by call: the calls' Workers were between two requests. */
+  readonly #untaken = new TurnoverMap<string, number>();
 
   /** @param send Sends the decision to the socket of a call. */
   constructor(send: (callId: string, acquired: AcquireReply) => void) {
@@ -32,7 +38,7 @@ export class WaitingCalls {
 
   /** Calls with a pending request, and calls whose Worker should come back. */
   get awake(): number {
-    return this.#calls.size - this.#asleep;
+    return this.#calls.size - this.#asleep + this.#untaken.size;
   }
 
   add(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): void {
@@ -76,19 +82,54 @@ export class WaitingCalls {
     for (const callId of brief) this.#replyWait(callId, nowMs);
   }
 
-  replyTo(callId: string, acquired: AcquireReply): void {
+  /** Nobody waits for this call any more. A request for it that arrives later gets nothing. */
+  withdraw(callId: string): void {
+    this.replyTo(callId, { ok: "wait" });
+    this.#untaken.delete(callId);
+    this.#withdrawn.add(callId);
+    if (this.#withdrawn.size <= WITHDRAWN_CALLS_MAX) return;
+    const [oldest] = this.#withdrawn;
+    if (oldest !== undefined) this.#withdrawn.delete(oldest);
+  }
+
+  isWithdrawn(callId: string): boolean {
+    return this.#withdrawn.has(callId);
+  }
+
+  /** Sends a waiting call its decision. False if its Worker is between two requests, so that nobody gets it. */
+  replyTo(callId: string, acquired: AcquireReply): boolean {
     const waiting = this.#calls.get(callId);
-    if (waiting === undefined) return;
+    if (waiting === undefined) return true;
     if (isAsleep(waiting)) this.#asleep -= 1;
     this.#calls.delete(callId);
     if (waiting.reply !== null) waiting.reply(acquired);
     else if (waiting.hasSocket) this.#send(callId, acquired);
+    else return false;
+    return true;
   }
 
-  /** Replies `wait` to calls that have waited long enough; returns those whose Worker did not come back in time. */
+  /** The permit that a call was granted has been sent to nobody: its Worker takes it with the next request. */
+  untaken(callId: string, nowMs: number): void {
+    this.#untaken.set(callId, nowMs);
+  }
+
+  /** The Worker of a call has come back, and takes the permit that it was granted meanwhile. */
+  taken(callId: string): void {
+    this.#untaken.delete(callId);
+  }
+
+  /**
+   * Replies `wait` to calls that have waited long enough. Returns those whose Worker did not come back in time, for their permit or
+   * for one that could be sent to nobody: nothing was sent under it.
+   */
   sweep(nowMs: number): string[] {
     const abandoned: string[] = [];
     if (this.awake === 0) return abandoned;
+    for (const [callId, grantedMs] of this.#untaken) {
+      if (nowMs - grantedMs < UNTAKEN_MS) continue;
+      this.#untaken.delete(callId);
+      abandoned.push(callId);
+    }
     for (const [callId, { reply, sinceMs, hasSocket }] of this.#calls) {
       if (reply !== null && nowMs - sinceMs >= RPC_WAIT_MS) {
         this.#replyWait(callId, nowMs);

@@ -324,6 +324,23 @@ export function expireLeases(state: EngineState, nowMs: number): number {
   return expired.length;
 }
 
+/** Takes back the permit of a single call whose Worker has sent nothing and will not: it costs nothing. */
+export function takeBack(state: EngineState, callId: string, reason: Reason, nowMs: number): void {
+  for (const { lease } of state.attempts.values()) {
+    if (lease.slotId !== null || callIdOf(lease.attemptId) !== callId) continue;
+    const unsent = {
+      kind: "failure",
+      class: "rejected",
+      reason,
+      answered: false,
+      retryAfterMs: null,
+      latencyMs: 0,
+    } as const;
+    settle(state, lease.attemptId, unsent, nowMs);
+    return;
+  }
+}
+
 /** Ends attempts that have lost their executor. Ids that are not in flight change nothing. */
 export function loseAttempts(state: EngineState, attemptIds: readonly string[], nowMs: number): void {
   for (const attemptId of attemptIds) {

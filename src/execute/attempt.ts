@@ -17,7 +17,7 @@ import type { Sampled } from "../run-api/types.ts";
 import { gateNameOf } from "../upstream/config/keys.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
-import type { ExchangeDeps, StartTimer } from "../upstream/exchange.ts";
+import { senderOf, type ExchangeDeps, type StartTimer } from "../upstream/exchange.ts";
 import { priceOf } from "../upstream/registry.ts";
 import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
@@ -84,12 +84,15 @@ export async function attemptCall(
   if (tape !== null && !(tape instanceof TapedCall)) return untapedOutcome(tape);
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
   const body = context === null ? markedBody(stored, lease) : context.bodyOf(stored, lease.mark);
-  const deps = exchangeDeps(upstream, { lease, controller, timer }, body.raw?.endpoint ?? "chat");
   const isPulled = upstream.kind === "pull";
   // An item on the board keeps no other call of this executor from its headers.
   if (isPulled) headersArrived?.();
-  const plain = isPulled ? pulledFetch(run, lease, controller.signal) : deps.fetch;
-  const sending = context === null ? plain : context.fetchWith(plain);
+  const endpoint = body.raw?.endpoint ?? "chat";
+  const plain = isPulled
+    ? pulledFetch(run, lease, controller.signal)
+    : networkFetch(upstream, lease, endpoint, controller.signal);
+  const deps = exchangeDeps({ lease, controller, timer }, plain);
+  const sending = context === null ? deps.fetch : context.fetchWith(deps.fetch);
   const answering = tape === null ? sending : tape.fetchWith(sending);
   const begun = (): void => void run.notify((stub) => stub.answerBegun(lease.attemptId));
   const fetch = lease.leads === true ? announcing(answering, begun) : answering;
@@ -153,7 +156,8 @@ export async function attemptRelay(
     costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
-  const exchanged = exchangeDeps(upstream, { lease, controller, timer }, endpoint);
+  const network = networkFetch(upstream, lease, endpoint, controller.signal);
+  const exchanged = exchangeDeps({ lease, controller, timer }, network);
   const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
   const content = RelayedContent.of(upstream, relayedRequest);
   const fetch = content === null ? sending : content.fetchWith(sending);
@@ -198,12 +202,20 @@ function notConfigured({ upstream, key }: Lease): Reason {
   return { reason: "misconfigured", variable: "UPSTREAMS", message };
 }
 
-function exchangeDeps(upstream: Upstream, { lease, controller, timer }: Attempt, endpoint: Endpoint): ExchangeDeps {
-  const send = upstream.kind === "simulated" ? simulatedFetch(endpoint, lease, controller.signal) : fetch;
+function exchangeDeps({ lease, controller, timer }: Attempt, send: ExchangeDeps["fetch"]): ExchangeDeps {
   const headersSeen = (response: Response, sentMs: number): void => {
     rates.see(gateNameOf(lease.upstream, lease.key), response, sentMs, Date.now());
   };
-  return { fetch: send, now: Date.now, timer, controller, headersSeen };
+  return { ...senderOf(send), now: Date.now, timer, controller, headersSeen };
+}
+
+function networkFetch(
+  { kind }: Upstream,
+  lease: Lease,
+  endpoint: Endpoint,
+  signal: AbortSignal,
+): ExchangeDeps["fetch"] {
+  return kind === "simulated" ? simulatedFetch(endpoint, lease, signal) : fetch;
 }
 
 /** The simulated upstream in place of the network. */

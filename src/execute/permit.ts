@@ -1,6 +1,7 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
 import type { AcquireReply, AcquireRequest, SingleSettlement } from "../run-api/calls.ts";
 import { callIdOf } from "../engine/log.ts";
+import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
 import type { RunCaller, RunStub } from "../run-client/caller.ts";
@@ -30,23 +31,32 @@ const WITHDRAWN: AcquireReply = { ok: "wait" };
 type Decision = Exclude<AcquireReply, { ok: "wait" }>;
 
 /**
- * Waits for the permit; null when the client left meanwhile. The request is made together with those that other calls of
- * the run make in this isolate; a call that is queued then waits by itself.
+ * Waits for the permit; null when the client left meanwhile: then the permit, if it was granted, is given back. The request is
+ * made together with those that other calls of the run make in this isolate; a call that is queued then waits by itself.
  */
 export async function acquire(run: RunCaller, request: AcquireRequest, watch: ClientWatch): Promise<Decision | null> {
-  let withdrawn = Promise.resolve();
-  watch.withdraw = () => {
-    withdrawn = run.notify((stub) => stub.withdraw(request.callId));
-  };
-  if (watch.signal.aborted) return null;
   const { signal } = watch;
-  const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
-  const first = await permitRequests.decisionOn(run.runId, { request, signal }, { send, endedWithin });
-  const reply = first.ok === "wait" ? await queuedDecision(run, request, signal) : first;
-  if (reply !== null) watch.withdraw = null;
-  // With its last promise this request ends, and what it sends: a call whose withdrawal was lost would stay queued.
-  else await withdrawn;
-  return reply;
+  if (signal.aborted) return null;
+  let withdrawal: Promise<void> | null = null;
+  const withdraw = (stub: RunStub): Promise<void> => stub.withdraw(request.callId);
+  // A grant may be on its way while the client leaves. From here on the call sends nothing, so its permit costs nothing.
+  watch.withdraw = () => {
+    withdrawal = run.callWithRetry<void>(withdraw).catch(() => undefined);
+  };
+  try {
+    const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
+    const first = await permitRequests.decisionOn(run.runId, { request, signal }, { send, endedWithin });
+    const reply = first.ok === "wait" ? await queuedDecision(run, request, signal) : first;
+    // With its last promise this request ends, and what it sends.
+    await withdrawal;
+    return withdrawal === null ? reply : null;
+  } catch (error) {
+    // Its permit may have been granted in a reply that was lost. An object that is overloaded has granted none.
+    if (!(error instanceof Refusal)) await run.notify(withdraw);
+    throw error;
+  } finally {
+    watch.withdraw = null;
+  }
 }
 
 const permitRequests = new PermitRequests();

@@ -20,6 +20,8 @@ export type ExchangeDeps = {
   timer: StartTimer;
   /** Aborts the attempt: its client has left, or its run gave it up. The exchange aborts it when its time is over. */
   controller: AbortController;
+  /** Whether a request has been handed to the network, or to pull workers; absent = it has. Until then, an attempt costs nothing. */
+  hasSent?: () => boolean;
   /** Called when the headers of an answer have come, with the time at which the request was sent; absent = nobody looks. */
   headersSeen?: (response: Response, sentMs: number) => void;
 };
@@ -91,14 +93,15 @@ export class Exchange {
     if (this.#first?.streamed !== true) this.#first = { ttfbMs: this.#sinceSentMs, streamed: true };
   }
 
-  /** What a stopped attempt counts as: the upstream may have worked on it, and billed it. */
+  /** What a stopped attempt counts as: once it is sent, the upstream may have worked on it, and billed it. */
   stopped(by: "timeout" | "cancelled" = this.#stoppedBy): Classification {
     const { upstream, lease } = this;
-    const reason: Reason =
-      by === "timeout"
-        ? { reason: "upstream_timeout", upstream: upstream.name, timeoutMs: lease.timeoutMs }
-        : { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" };
-    return failed("unknown", reason);
+    const isSent = this.#deps.hasSent?.() ?? true;
+    if (by === "timeout") {
+      const reason: Reason = { reason: "upstream_timeout", upstream: upstream.name, timeoutMs: lease.timeoutMs };
+      return failed(isSent ? "unknown" : "rejected", reason);
+    }
+    return isSent ? failed("unknown", CANCELLED) : failed("rejected", CANCELLED_BEFORE);
   }
 
   /** What an answer counts as that ended before it was whole: stopped, or broken off by an upstream that may bill it. */
@@ -126,8 +129,23 @@ export class Exchange {
   }
 }
 
+const CANCELLED: Reason = { reason: "cancelled", message: "the call was cancelled while the upstream worked on it" };
+const CANCELLED_BEFORE: Reason = { reason: "cancelled", message: "the call was cancelled before it was sent" };
+
 /** An attempt that was stopped before anything was sent: it costs nothing. */
 export function notSent(): Outcome {
-  const reason = { reason: "cancelled", message: "the call was cancelled before it was sent" } as const;
-  return { ...failed("rejected", reason), latencyMs: 0 };
+  return { ...failed("rejected", CANCELLED_BEFORE), latencyMs: 0 };
+}
+
+/** What sends requests, and whether it has sent one. Nothing is sent under a signal that has aborted. */
+export type Sender = Pick<ExchangeDeps, "fetch"> & { hasSent: () => boolean };
+
+export function senderOf(fetch: ExchangeDeps["fetch"]): Sender {
+  let isSent = false;
+  const send: ExchangeDeps["fetch"] = async (url, init) => {
+    init.signal?.throwIfAborted();
+    isSent = true;
+    return await fetch(url, init);
+  };
+  return { fetch: send, hasSent: () => isSent };
 }

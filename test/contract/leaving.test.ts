@@ -1,4 +1,7 @@
-/** A client that disconnects from a running batch: the group continues, unless it was opened with detach: false. */
+/**
+ * Clients that disconnect: a running batch continues, unless it was opened with detach: false; single calls take no permits of
+ * their run along.
+ */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { clientOf } from "./client.ts";
 import { endOf, logOf } from "./following.ts";
@@ -68,5 +71,33 @@ describe.each(KINDS)("a client that disconnects from a batch answered as %s", (a
     const answer = await run.send("/batch", { json, headers: { accept } });
     expect(answer.text).toContain("{{delay/100}} a");
     expect(groupOf(await run.send(await groupOfRun(run))).status).toBe("completed");
+  });
+});
+
+const chat = (more: object) => (content: string) => ({ ...more, messages: [{ role: "user", content }] });
+const SINGLE_CALLS: [string, (prompt: string) => object][] = [
+  ["/query", (prompt) => ({ prompt })],
+  ["/llm_query", (prompt) => ({ prompt })],
+  ["/v1/chat/completions", chat({})],
+  ["/v1/chat/completions", chat({ stream: true })],
+];
+
+describe.each([{}, { replay: "run" }])("clients that all disconnect, in a run with %o,", (settings) => {
+  it.each(SINGLE_CALLS)("leave every permit of %s to the next calls", async (path, bodyOf) => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 4, ...settings });
+    const clients = Array.from({ length: 40 }, (_, at) =>
+      clientOf(world, path, { token: run.token, json: bodyOf(`{{fault/hang}} ${at}`) }),
+    );
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(4);
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(40);
+    for (const client of clients) client.leave();
+    const next = await Promise.all(["a", "b", "c", "d"].map((prompt) => run.send(path, { json: bodyOf(prompt) })));
+    expect(next.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    await expect
+      .poll(async () => {
+        const { budget, stats } = await documentOf(run);
+        return [budget.calls.reserved, budget.usd.reserved, stats.pending_queries];
+      })
+      .toEqual([0, 0, 0]);
   });
 });

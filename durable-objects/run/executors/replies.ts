@@ -37,12 +37,10 @@ export function sendReplies(
   const byExecutor = new Map<number, Assignment[]>();
   for (const assignment of assignments) {
     if (assignment.executor === null) {
-      run.waitingCalls.replyTo(assignment.call.callId, {
-        ok: true,
-        ...permitOf(assignment, assignment.call.window),
-        ...(assignment.call.recordKey === undefined ? {} : { recordKey: assignment.call.recordKey }),
-        remainingNanoUsd,
-      });
+      const { callId, window, recordKey } = assignment.call;
+      const recorded = recordKey === undefined ? {} : { recordKey };
+      const permit = { ok: true as const, ...permitOf(assignment, window), ...recorded, remainingNanoUsd };
+      if (!run.waitingCalls.replyTo(callId, permit)) run.waitingCalls.untaken(callId, nowMs);
     } else {
       const own = byExecutor.get(assignment.executor);
       if (own === undefined) byExecutor.set(assignment.executor, [assignment]);

@@ -81,10 +81,10 @@ export class RunSockets {
     return next;
   }
 
-  /** Sends a signal to an owner's socket; nothing if it has none. */
-  signal(to: SocketOwner, signal: SocketSignal): void {
+  /** Sends a signal to an owner's socket. False if the owner has none, or it was lost. */
+  signal(to: SocketOwner, signal: SocketSignal): boolean {
     const known = this.#sockets.get(keyOf(to));
-    if (known === undefined) return;
+    if (known === undefined) return false;
     try {
       if (known.owner.kind === "group" && signal.type === "changed") {
         const disarmed = { ...known.owner, isArmed: false };
@@ -92,8 +92,10 @@ export class RunSockets {
         this.#add(known.socket, disarmed);
       }
       known.socket.send(JSON.stringify(signal));
+      return true;
     } catch {
       // Its owner is gone, or opens another socket.
+      return false;
     }
   }
 

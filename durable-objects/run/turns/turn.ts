@@ -2,7 +2,6 @@
  * The second half of a turn: after the operations of a turn have changed the run, it hands out permits, writes everything
  * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
  */
-import { endCall } from "../../../src/engine/calls/end-call.ts";
 import { giveUpStopped } from "../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../src/engine/deadline.ts";
 import { dispatch } from "../../../src/engine/dispatch.ts";
@@ -14,7 +13,7 @@ import { attemptIdOf, groupSeqOf } from "../../../src/engine/slot.ts";
 import { releaseUnclaimed } from "../../../src/engine/tiers/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { SWEEP_MS } from "../../../src/limits.ts";
-import { CLIENT_GONE } from "../calls.ts";
+import { endUnsent } from "../calls.ts";
 import { openJudgeCalls } from "../groups/judge-calls.ts";
 import { holdGranted } from "../executors/leases.ts";
 import { ownGroupOf } from "../executors/own-group.ts";
@@ -87,7 +86,7 @@ export class Turns {
     this.#run.waitingReaders.sweep(nowMs);
     this.#run.toolPermits.release(nowMs);
     const abandoned = this.#run.waitingCalls.sweep(nowMs);
-    for (const callId of abandoned) endCall(this.#run.engine, callId, CLIENT_GONE, nowMs);
+    for (const callId of abandoned) endUnsent(this.#run.engine, callId, nowMs);
     return abandoned.length > 0;
   }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { RESPONSE_BYTES_MAX } from "../../../src/limits.ts";
 import { attempt } from "../../../src/upstream/attempt.ts";
+import { senderOf } from "../../../src/upstream/exchange.ts";
 import { completion, KEY, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "./make.ts";
 
 const job = { upstream: makeUpstream(), lease: makeLease(), body: { prompt: "hi" } };
@@ -55,6 +56,39 @@ describe("attempt", () => {
     expect(requests).toMatchObject([
       ["https://acme.test/v1/messages", { method: "POST", redirect: "manual", headers: { "x-api-key": KEY } }],
     ]);
+  });
+
+  it("that is stopped before its request left is free, and sends nothing afterwards", async () => {
+    const controller = new AbortController();
+    const sent: unknown[] = [];
+    const sender = senderOf(async (url) => {
+      sent.push(url);
+      return new Response(completion("hello"));
+    });
+    // As for a call whose context is read first.
+    const prepared: typeof fetch = async (input, init) => {
+      controller.abort();
+      return await sender.fetch(String(input), init ?? {});
+    };
+    const outcome = await attempt(job, makeDeps(prepared, { controller, hasSent: sender.hasSent }));
+    expect(outcome).toMatchObject({
+      kind: "failure",
+      class: "rejected",
+      reason: { reason: "cancelled" },
+      answered: false,
+    });
+    expect([sent, sender.hasSent()]).toEqual([[], false]);
+  });
+
+  it("that is stopped after its request left may be billed", async () => {
+    const controller = new AbortController();
+    const sender = senderOf(async () => {
+      controller.abort();
+      throw new DOMException("This operation was aborted", "AbortError");
+    });
+    const fetchLike: typeof fetch = (input, init) => sender.fetch(String(input), init ?? {});
+    const outcome = await attempt(job, makeDeps(fetchLike, { controller, hasSent: sender.hasSent }));
+    expect(outcome).toMatchObject({ kind: "failure", class: "unknown", reason: { reason: "cancelled" } });
   });
 
   it("sends nothing of a call that an upstream's protocol has no place for, and rejects it free of charge", async () => {
