@@ -93,7 +93,8 @@ export class RunState {
   #writes: Write[] = [];
   #signals: Signal[] = [];
   #settings: RunSettings;
-  #status: RunStatus;
+  #status: Exclude<RunStatus, "escalated">;
+  #isEscalated: boolean;
   #endedAtMs: number | null;
   #nextGroupSeq: number;
   #readableSeq: number;
@@ -114,6 +115,7 @@ export class RunState {
     this.#store = store;
     this.#settings = settings;
     this.#status = store.meta.get("status") ?? "active";
+    this.#isEscalated = store.meta.get("isEscalated");
     this.#endedAtMs = store.meta.get("endedAtMs");
     this.#isReported = store.meta.get("isReported");
     this.#isReservationInDoubt = store.meta.get("isReservationInDoubt");
@@ -197,13 +199,24 @@ export class RunState {
     return this.#settings;
   }
 
-  get status(): RunStatus {
+  get status(): Exclude<RunStatus, "escalated"> {
     return this.#status;
   }
 
-  /** The status as of `nowMs`: a run past its expiry has expired, even if its alarm has not run yet. */
+  /**
+   * The status as clients see it at `nowMs`: a run past its expiry has expired, even if its alarm has not run yet, and an active one
+   * in which something has escalated is `escalated`.
+   */
   statusAt(nowMs: number): RunStatus {
-    return nowMs >= this.#settings.expiresAtMs && !hasEnded(this.#status) ? "expired" : this.#status;
+    if (nowMs >= this.#settings.expiresAtMs && !hasEnded(this.#status)) return "expired";
+    return this.#status === "active" && this.#isEscalated ? "escalated" : this.#status;
+  }
+
+  /** Keeps that something has escalated in this turn. */
+  noteEscalation(): void {
+    if (this.#isEscalated || !this.engine.hasEscalated) return;
+    this.#isEscalated = true;
+    this.addWrite(() => this.#store.meta.set("isEscalated", true));
   }
 
   /** What is left of the budget, nano-USD; null = no limit. */

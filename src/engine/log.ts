@@ -217,7 +217,7 @@ export function slotEnd(
 }
 
 /** The event of a vote that decides nothing. Workers that do not know the field show its reason, so that has to be one of old. */
-export const UNDECIDED: RunEvent = {
+export const UNDECIDED: Extract<RunEvent, { event: "escalated" }> = {
   event: "escalated",
   index: null,
   callId: null,

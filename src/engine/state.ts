@@ -18,7 +18,7 @@ import { Group, type GroupHeader } from "./group.ts";
 import { windowIdOf } from "./group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
 import { Templates, type RecallTemplates } from "./learned/templates.ts";
-import { attemptName, groupEnd, RunLog, UNDECIDED, windowEnd } from "./log.ts";
+import { attemptName, groupEnd, RunLog, UNDECIDED, windowEnd, type RunEvent } from "./log.ts";
 import { ReadyQueue } from "./queue.ts";
 import { ReplayQueue, type ReplayDeps } from "./replay/queue.ts";
 import type { SlotRecord } from "./record.ts";
@@ -112,6 +112,8 @@ export class EngineState {
   /** Slots whose recorded answers are to be looked up. */
   readonly replayQueue = new ReplayQueue();
   readonly prefixes = new Prefixes();
+  /** Whether something has escalated since this state was built: a person should look at the run. */
+  hasEscalated = false;
   readonly hedges = new Hedges();
   readonly unreportedEnds = new UnreportedEnds();
   readonly givenUp = new GivenUpAttempts();
@@ -407,9 +409,15 @@ export class EngineState {
     this.#dirtyGroups.add(group);
     if (!group.takeEnd()) return;
     const endedAtMs = group.endedAtMs ?? group.header.openedAtMs;
-    if (group.isUndecided) this.log.add(UNDECIDED, group.header.id, endedAtMs);
+    if (group.isUndecided) this.escalate(UNDECIDED, group.header.id, endedAtMs);
     if (group.header.single === null) this.log.add(groupEnd(group, endedAtMs), group.header.id, endedAtMs);
     else group.window?.callEnded(group.counts.completed > 0, endedAtMs);
+  }
+
+  /** Emits an escalation, and marks the run. */
+  escalate(event: Extract<RunEvent, { event: "escalated" }>, parallelGroupId: string | null, nowMs: number): void {
+    this.hasEscalated = true;
+    this.log.add(event, parallelGroupId, nowMs);
   }
 
   /** Emits the end of groups of single calls. */

@@ -11,7 +11,8 @@ import type { ModelRules } from "../upstream/target.ts";
 import type { ReplayRule } from "./replay.ts";
 import type { Refused } from "./types.ts";
 
-export type RunStatus = "active" | "paused" | EndStatus;
+/** `escalated`: active, and a call of its most important tier has failed, or a vote that escalates has decided nothing. */
+export type RunStatus = "active" | "paused" | "escalated" | EndStatus;
 export type EndStatus = "closed" | "cancelled" | "expired";
 
 /** What a group may cost that starts without a confirmation; null = any. */

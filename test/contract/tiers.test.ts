@@ -1,5 +1,6 @@
 /** Tiers of the calls of a batch: which wait for which, and what a failure of each means. */
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { z } from "zod";
 import { ASYNC, endOf, logOf, openGroup } from "./following.ts";
 import { errorOf, startWorld, type World } from "./world.ts";
 
@@ -132,4 +133,48 @@ it.each([
 ])("%j is refused with the name of the field", async (json, param) => {
   const run = await openOwn();
   expect(errorOf(await run.send("/batch", { json })).param).toBe(param);
+});
+
+describe("a run in which something has escalated", () => {
+  const failing = { items: [item("P0", "{{status/400}} a"), item("P1", "b")] };
+  const undecided = { prompts: ["yes", "no"], aggregate: { strategy: "vote", escalate: {} } };
+
+  it.each([
+    ["a call of P0", failing],
+    ["a vote that decides nothing", undecided],
+  ])("by %s is escalated wherever it is shown, and goes on taking calls", async (_, json) => {
+    const run = await openOwn({ name: "watched" });
+    const statuses = async (): Promise<unknown[]> => {
+      const shown = z.looseObject({ status: z.string() });
+      const own = shown.parse((await run.send("/run")).json).status;
+      const operators = shown.parse((await world.sendAsOperator(`/runs/${run.id}`)).json).status;
+      const listed = (await world.sendAsOperator(`/runs?status=escalated&name=watched&limit=1`)).json;
+      return [own, operators, z.object({ data: z.array(z.looseObject({ id: z.string() })) }).parse(listed).data[0]?.id];
+    };
+    expect((await statuses())[0]).toBe("active");
+    expect((await run.send("/batch", { json })).json).toMatchObject({ status: "escalated" });
+    expect(await statuses()).toEqual(["escalated", "escalated", run.id]);
+    expect((await run.send("/query", { json: { prompt: "next" } })).status).toBe(200);
+    expect((await run.send(`/runs/${run.id}/worker-token`, { method: "POST" })).status).toBe(201);
+    const patch = async (paused: boolean): Promise<unknown> =>
+      (await world.sendAsOperator(`/runs/${run.id}`, { method: "PATCH", json: { paused } })).json;
+    expect(await patch(true)).toMatchObject({ status: "paused" });
+    expect(await patch(false)).toMatchObject({ status: "escalated" });
+    expect((await run.send(`/runs/${run.id}/close`, { method: "POST" })).json).toMatchObject({ status: "closed" });
+  });
+
+  it("by a failure of a lower tier stays active", async () => {
+    const run = await openOwn();
+    await run.send("/batch", { json: { items: [item("P1", "{{status/400}} a"), item("P2", "{{status/400}} b")] } });
+    expect((await run.send("/run")).json).toMatchObject({ status: "active" });
+  });
+
+  it("leaves the runs above it active", async () => {
+    const parent = await openOwn();
+    const opened = await parent.send("/runs", { json: {} });
+    const { token } = z.looseObject({ token: z.string() }).parse(opened.json);
+    await world.send("/batch", { token, json: failing });
+    expect((await world.send("/run", { token })).json).toMatchObject({ status: "escalated" });
+    expect((await parent.send("/run")).json).toMatchObject({ status: "active" });
+  });
 });

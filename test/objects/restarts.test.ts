@@ -39,6 +39,15 @@ describe("a run object that restarts", () => {
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
+  it("is still escalated, whichever instance is asked", async () => {
+    const run = await openRun({});
+    const items = [{ prompt: "x", tier: "P0", model: "up/status/400" }];
+    await run.post("/batch", { items }).then((response) => response.text());
+    expect((await run.document()).status).toBe("escalated");
+    await crash(run.object);
+    expect((await run.document()).status).toBe("escalated");
+  });
+
   it("in the middle of a stream of slots sends each once, followed by the group's end", async () => {
     const run = await openRun({ max_parallel: 6 });
     const body = { prompts: prompts(18), model: "up/key/evicted-stream/delay/150" };

@@ -22,7 +22,9 @@ type Values = {
   /** null = the run was never opened. */
   settings: RunSettings | null;
   /** The status that was set last; null = the run was neither opened nor ended. */
-  status: RunStatus | null;
+  status: Exclude<RunStatus, "escalated"> | null;
+  /** Whether something in the run has escalated. */
+  isEscalated: boolean;
   /** When the run ended, epoch ms; null = it has not ended. */
   endedAtMs: number | null;
   /** Number of instances of the object that have found groups open. */
@@ -83,7 +85,8 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
     parse: (text) => ({ tools: [], ...(JSON.parse(text) as Omit<RunSettings, "tools">) }),
     format: (value) => JSON.stringify(value),
   },
-  status: { key: "status", missing: null, parse: (text) => text as RunStatus, format: String },
+  status: { key: "status", missing: null, parse: (text) => text as Exclude<RunStatus, "escalated">, format: String },
+  isEscalated: flag("escalated"),
   endedAtMs: number("ended", null),
   epoch: number("epoch", 0),
   isReported: flag("reported"),

@@ -62,6 +62,7 @@ export class Turns {
     dispatched.refused.push(...late);
     holdGranted(run, dispatched.assignments);
     advanceTools(run, nowMs);
+    run.noteEscalation();
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     const ownGroups = (seq: number): OwnGroup => ownGroupOf(run, this.#store, seq, nowMs);

@@ -12,6 +12,7 @@ import {
   type HeartbeatDocument,
   type PullItemDocument,
 } from "../../contract/pull/items.ts";
+import type { RunDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { tryParse } from "../../json/parse.ts";
 import { isRecord } from "../../json/record.ts";
@@ -35,12 +36,13 @@ export function mountPull(app: Hono<AppEnv>, protect: Protection): void {
 /** A token for a program that shall do the work of a run, but not spend its budget otherwise. */
 async function makeToken(c: Context<AppEnv>): Promise<Response> {
   const { id, status, expires_at } = await documentOf(c, c.req.param("id") ?? "");
-  if (status !== "active" && status !== "paused")
-    throw new Refusal({ reason: "invalid_api_key", message: `the run is ${status}` });
+  if (!TAKES_WORK.includes(status)) throw new Refusal({ reason: "invalid_api_key", message: `the run is ${status}` });
   const claims = { runId: id, expiresAtMs: Date.parse(expires_at) };
   const token = await signWorkerToken(c.get("keys").signing, claims);
   return c.json({ object: "worker_token", run_id: id, token, expires_at }, 201);
 }
+
+const TAKES_WORK: readonly RunDocument["status"][] = ["active", "paused", "escalated"];
 
 async function claim(c: Context<AppEnv>): Promise<Response> {
   const { max, wait_ms, lease_ms, models } = await bodyOf(c, parseClaim);
