@@ -157,10 +157,10 @@ export function directoryOf(
   return objects.DIRECTORY.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
 }
 
-/** Every object that has a part of the list. */
-export function directoriesOf(objects: Objects): DurableObjectStub<DirectoryApi>[] {
+/** Every object that has a part of the list: functions that make a stub, because a stub is of no use after an error. */
+export function directoriesOf(objects: Objects): (() => DurableObjectStub<DirectoryApi>)[] {
   const shards = Array.from({ length: DIRECTORY_SHARDS }, (_, shard) => shardName(shard));
-  return [...shards, WHOLE].map((name) => objects.DIRECTORY.getByName(name));
+  return [...shards, WHOLE].map((name) => () => objects.DIRECTORY.getByName(name));
 }
 
 /** The name of the object that was the whole list once. */

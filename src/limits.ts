@@ -1073,6 +1073,16 @@ export const TOKEN_CACHE_MAX = 1_000;
 export const DIRECTORY_SHARDS = 64;
 /** Runs that one page of the list with a filter visits: each is a call, and a request may make a thousand. */
 export const LIST_RUNS_VISITED_MAX = 300;
+/**
+ * Longest wait for one row of a list of runs, ms: an object that hangs must not keep the list from an operator who looks for it. A
+ * call with its retries over a restart takes 4.6 s on average.
+ */
+export const LIST_ROW_MS = 10_000;
+/**
+ * So long a run that is listed may have no data yet, ms: it is listed while its object is opened, which is over, with all retries,
+ * within a minute. Afterwards a run without data was deleted, and is taken off the list.
+ */
+export const LIST_OPENING_MS = 10 * 60_000;
 /** Root runs among which the run of a group is searched: their ids come from all parts of the list, a few KB from each. */
 export const GROUP_RUNS_SEARCHED_MAX = 5_000;
 /** Runs in one page of `GET /runs`: each is a call to its object. */

@@ -33,12 +33,25 @@ export async function runs(args, { env, stdout, stderr, signal }) {
   const found = listAt(page, "data");
   if (values.json) return (stdout(`${JSON.stringify(page)}\n`), 0);
   stdout(tableText(HEADER, found.map(rowOf)));
+  stdout(unreadText(page));
   const spent = found.reduce((/** @type {number} */ sum, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
   stderr(`${found.length} runs · ${costAndTime(spent, startedAtMs)}\n`);
   return 0;
 }
 
 export const HEADER = ["run", "name", "status", "spent", "limit", "calls", "pending", "failed", "age"];
+
+/**
+ * The runs that the list could not read, a line each; "" = it has read all.
+ * @param {unknown} page
+ */
+export function unreadText(page) {
+  const lines = listAt(page, "unread").map(
+    (run) => `${textAt(run, "id")} ${textAt(run, "code")}: ${textAt(run, "message")}\n`,
+  );
+  const missing = numberAt(page, "missing_parts");
+  return `${lines.join("")}${missing > 0 ? `${missing} parts of the list did not answer: runs are missing.\n` : ""}`;
+}
 
 /** @param {unknown} run */
 export function rowOf(run) {

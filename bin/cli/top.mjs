@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { usdText } from "../batch/progress.mjs";
 import { gatewayOf, json } from "./gateway.mjs";
 import { amountOf, parsed, wrong } from "./options.mjs";
-import { HEADER, rowOf } from "./runs.mjs";
+import { HEADER, rowOf, unreadText } from "./runs.mjs";
 import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
 
 const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] [--url URL]
@@ -62,7 +62,7 @@ function screenOf(runs, upstreams, startedAtMs) {
     0,
   );
   const tables = [
-    tableText(HEADER, found.map(rowOf)),
+    `${tableText(HEADER, found.map(rowOf))}${unreadText(runs)}`,
     tableText(["upstream", "class", "in flight", "waiting", "runs", "reason"], keys),
   ];
   return `${tables.join("\n")}\n${found.length} active runs · ${usdText(reserved)} reserved · ${costAndTime(spent, startedAtMs)}\n`;

@@ -290,6 +290,18 @@ export const usageTotals = z
   .meta({ id: "UsageTotals" });
 export type UsageDocument = z.infer<typeof usageTotals>;
 
+/** A run that a list could not read. */
+export const unreadRun = z
+  .object({
+    id: z.string(),
+    created_at: z.string().nullable().meta({ description: "null = the list does not know it" }),
+    code: z.enum(["unreadable", "overloaded", "deleted"]),
+    message: z.string(),
+    retryable: z.boolean(),
+  })
+  .meta({ id: "UnreadRun" });
+export type UnreadRun = z.infer<typeof unreadRun>;
+
 /** One page of `GET /runs`, newest first. */
 export const runList = z
   .object({
@@ -297,6 +309,13 @@ export const runList = z
     data: z.array(runDocument),
     has_more: z.boolean(),
     next_cursor: z.string().nullable(),
+    unread: z.array(unreadRun).meta({
+      description: "Runs of this page that have no document in `data`, and why. They may not fit a filter",
+    }),
+    missing_parts: z
+      .int()
+      .optional()
+      .meta({ description: "Parts of the list that did not answer: runs of theirs are missing on this page" }),
   })
   .meta({ id: "RunList" });
 export type RunList = z.infer<typeof runList>;

@@ -1,12 +1,35 @@
 /** The list of root runs, over the objects that have a part of it each. */
-import { directoriesOf, type Objects } from "../../durable-objects/address.ts";
+import { directoriesOf, directoryOf, type Objects } from "../../durable-objects/address.ts";
 import type { ListedRun } from "../run-api/directory-api.ts";
+import { withRetry } from "./retry.ts";
 
-/** At most `limit` runs that were opened before `before`, newest first; from the newest on if it is null. */
-export async function runsBefore(objects: Objects, before: ListedRun | null, limit: number): Promise<ListedRun[]> {
-  const parts = await Promise.all(directoriesOf(objects).map((directory) => directory.newest(before, limit)));
-  return mergeParts(parts, limit);
+/**
+ * At most `limit` runs that were opened before `before`, newest first; from the newest on if it is null. Parts of the list that do
+ * not answer are left out and counted; rejects if none does.
+ */
+export async function runsBefore(
+  objects: Objects,
+  before: ListedRun | null,
+  limit: number,
+): Promise<{ runs: ListedRun[]; missingParts: number }> {
+  const reads = await Promise.allSettled(
+    directoriesOf(objects).map((directory) => withRetry(async () => await directory().newest(before, limit), DELAYS)),
+  );
+  const parts = reads.flatMap((read) => (read.status === "fulfilled" ? [read.value] : []));
+  const failed = reads.find((read) => read.status === "rejected");
+  if (parts.length === 0 && failed !== undefined) throw failed.reason;
+  return { runs: mergeParts(parts, limit), missingParts: reads.length - parts.length };
 }
+
+/** Takes runs that have no data any more off the list, whichever part has them. */
+export async function forgetRuns(objects: Objects, ids: readonly string[]): Promise<void> {
+  for (const id of ids) {
+    const parts = [directoryOf(objects, { id, holder: null }), directoryOf(objects, { id, holder: "directory" })];
+    await Promise.allSettled(parts.map((part) => part.forget(id)));
+  }
+}
+
+const DELAYS = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };
 
 /** The newest runs of what each part of the list has. */
 export function mergeParts(parts: readonly (readonly ListedRun[])[], limit: number): ListedRun[] {

@@ -10,18 +10,25 @@ type Line = { spent: number; in_flight: number };
 /**
  * Adds up a subtree: what it has spent and what its calls in flight have reserved, per dimension. What ended children
  * spent is already in their parent's figures; the reservation for an open child is not money in flight, so only its own
- * calls count. `complete` is false if the subtree has more runs than are visited.
+ * calls count. `complete` is false if the subtree has more runs than are visited, or one below the root that cannot be read.
  */
 export async function subtreeOf(objects: Objects, rootId: string) {
   const budget = { usd: zero(), calls: zero(), prompt_tokens: zero(), completion_tokens: zero() };
   let runs = 0;
+  let unread = 0;
   let level = [rootId];
   while (level.length > 0 && runs < SUBTREE_RUNS_MAX) {
     const visited = level.slice(0, SUBTREE_RUNS_MAX - runs);
     runs += visited.length;
-    const looks = await Promise.all(visited.map((id) => figuresOf(objects, id)));
+    const looks = await Promise.allSettled(visited.map((id) => figuresOf(objects, id)));
     level = level.slice(visited.length);
-    for (const look of looks) {
+    for (const [index, settledLook] of looks.entries()) {
+      if (settledLook.status === "rejected") {
+        if (visited[index] === rootId) throw settledLook.reason;
+        unread++;
+        continue;
+      }
+      const look = settledLook.value;
       if (look === null) continue;
       level.push(...look.openChildren);
       for (const dimension of ["usd", "calls", "prompt_tokens", "completion_tokens"] as const) {
@@ -30,7 +37,7 @@ export async function subtreeOf(objects: Objects, rootId: string) {
       }
     }
   }
-  return { runs, complete: level.length === 0, budget };
+  return { runs, complete: level.length === 0 && unread === 0, budget };
 }
 
 async function figuresOf(objects: Objects, id: string): Promise<Figures | null> {

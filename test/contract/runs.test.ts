@@ -119,6 +119,8 @@ const page = z.strictObject({
   data: z.array(z.looseObject({ id: z.string() })),
   has_more: z.boolean(),
   next_cursor: z.string().nullable(),
+  unread: z.array(z.never()),
+  missing_parts: z.literal(0),
 });
 
 describe("GET /runs", () => {
@@ -134,7 +136,14 @@ describe("GET /runs", () => {
   afterAll(() => gateway.stop());
 
   it("of a new gateway is an empty page", async () => {
-    expect(await list("")).toEqual({ object: "list", data: [], has_more: false, next_cursor: null });
+    expect(await list("")).toEqual({
+      object: "list",
+      data: [],
+      has_more: false,
+      next_cursor: null,
+      unread: [],
+      missing_parts: 0,
+    });
   });
 
   it("pages through all runs, newest first, each once", async () => {

@@ -20,7 +20,7 @@ watchObjects();
 
 /** Every object that has a part of the list. */
 const directories = (): DurableObjectStub<DirectoryObject>[] =>
-  directoriesOf(env).map(({ id }) => env.DIRECTORY.get(id));
+  directoriesOf(env).map((stubOf) => env.DIRECTORY.get(stubOf().id));
 
 /** Ids of the seven runs of this file, in the order of their opening. */
 const opened: string[] = [];

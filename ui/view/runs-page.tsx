@@ -36,7 +36,8 @@ export function RunsPage({ api }: { api: Api }) {
       // Another filter was set meanwhile.
       if (asked !== filters.value) return;
       const data = Array.isArray(page["data"]) ? page["data"].filter(isRecord) : [];
-      runs.value = [...runs.value, ...data];
+      const unread = Array.isArray(page["unread"]) ? page["unread"].filter(isRecord) : [];
+      runs.value = [...runs.value, ...data, ...unread];
       cursor.value = page["has_more"] === true ? textOf(page, "next_cursor") : null;
       problem.value = null;
     } catch (error) {
@@ -136,8 +137,28 @@ function Filters({ apply }: { apply: (query: string) => void }) {
   );
 }
 
+/** A run that the list could not read: its id, when it was opened, and why. */
+function unreadRow(run: Json, { id, code }: { id: string; code: string }) {
+  return (
+    <tr key={id}>
+      <td>
+        <code>{id.slice(0, 20)}…</code>
+      </td>
+      <td>
+        <span class="status">{code}</span>
+      </td>
+      <td>
+        <time>{textOf(run, "created_at")?.replace("T", " ").slice(0, 19)}</time>
+      </td>
+      <td colSpan={3}>{textOf(run, "message")}</td>
+    </tr>
+  );
+}
+
 function runRow(api: Api, run: Json) {
   const id = textOf(run, "id") ?? "";
+  const code = textOf(run, "code");
+  if (code !== null) return unreadRow(run, { id, code });
   const budget = objectOf(run, "budget");
   const usd = objectOf(budget, "usd");
   const status = textOf(run, "status") ?? "";

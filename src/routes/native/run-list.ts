@@ -2,12 +2,13 @@
 import type { Context, Hono } from "hono";
 import { requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { parseChildListQuery, parseRunListQuery, type RunListQuery } from "../../contract/runs.ts";
+import { parseChildListQuery, parseRunListQuery, type RunListQuery, type UnreadRun } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
-import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
+import { LIST_OPENING_MS, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
 import type { ListedRun } from "../../run-api/directory-api.ts";
 import type { ListedChild, StoredDocument } from "../../run-api/runs.ts";
-import { cursorOf, parseCursor, runsBefore } from "../../run-client/directory.ts";
+import { readRow, UNREAD_MESSAGES } from "../../run-client/run-rows.ts";
+import { cursorOf, forgetRuns, parseCursor, runsBefore } from "../../run-client/directory.ts";
 import type { Protection } from "../under-run.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
@@ -17,8 +18,11 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
     requireReader(c);
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
-    const { data, cursor } = await pageOf(c, query.value, firstOf(query.value));
-    return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor });
+    const { data, cursor, unread, missingParts } = await pageOf(c, query.value, firstOf(query.value));
+    const deleted = unread.flatMap(({ id, code }) => (code === "deleted" ? [id] : []));
+    if (deleted.length > 0) c.executionCtx.waitUntil(forgetRuns(c.env, deleted));
+    const more = { has_more: cursor !== null, next_cursor: cursor };
+    return c.json({ object: "list", data, ...more, unread, missing_parts: missingParts });
   });
   app.get("/runs/:id/children", ...protect, async (c) => {
     const query = parseChildListQuery(c.req.query());
@@ -29,13 +33,45 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
     // One more than is shown, to know whether there is more.
     const listed = await run.callWithRetry<ListedChild[]>((stub) => stub.childList(before, limit + 1));
     const page = listed.slice(0, limit);
-    const documents = await Promise.all(page.map((child) => lookAt(c, child.id, callerOf(c))));
-    // A child that was deleted, or is just being opened, has no document.
-    const data = documents.flatMap((document) => (document === null ? [] : [shown(c, document)]));
+    const rows = await rowsOf(c, page, callerOf(c));
+    const data = rows.flatMap((row) => ("document" in row ? [shown(c, row.document)] : []));
+    // A child that was deleted, or is just being opened, is not worth a word: its parent's figures have what it spent.
+    const unread = rows.flatMap((row) => ("document" in row || row.code === "deleted" ? [] : [row]));
     const cursor = listed.length > limit ? String(page.at(-1)?.seq ?? 0) : null;
-    return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor });
+    return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor, unread });
   });
 }
+
+/** A run's document, or what the list has instead. */
+type Row = { document: StoredDocument } | UnreadRun;
+
+/** The rows of these runs, in their order, each read by itself. */
+function rowsOf(c: Context<AppEnv>, runs: readonly { id: string; openedAt?: number }[], caller: string | null) {
+  const log = (message: string, error: unknown): void => console.error(message, error);
+  const deps = { wait: (ms: number, signal: AbortSignal): Promise<unknown> => scheduler.wait(ms, { signal }), log };
+  return Promise.all(
+    runs.map(async ({ id, openedAt }): Promise<Row> => {
+      const row = await readRow(id, () => lookAt(c, id, caller), deps);
+      if ("document" in row) return row;
+      const { cause: code } = row;
+      return {
+        id,
+        created_at: openingTime(openedAt),
+        code,
+        message: UNREAD_MESSAGES[code],
+        retryable: code === "overloaded",
+      };
+    }),
+  );
+}
+
+/** The list of earlier versions has no times. */
+function openingTime(openedAt: number | undefined): string | null {
+  const ms = openedAt === undefined ? 0 : Math.floor(openedAt / 1_000);
+  return ms < FIRST_TIMES_MS ? null : new Date(ms).toISOString();
+}
+
+const FIRST_TIMES_MS = Date.UTC(2020, 0);
 
 /** What the first run of the page is behind; null = nothing: the page begins with the newest. */
 function firstOf({ cursor, opened_before }: RunListQuery): ListedRun | null {
@@ -49,34 +85,50 @@ function firstOf({ cursor, opened_before }: RunListQuery): ListedRun | null {
   throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
 }
 
-type Page = { data: unknown[]; cursor: string | null };
+type Page = { data: unknown[]; cursor: string | null; unread: UnreadRun[]; missingParts: number };
 
 /** A page may have fewer runs than its limit, and none, although there are more: a filter visits so many, and no more. */
 async function pageOf(c: Context<AppEnv>, query: RunListQuery, first: ListedRun | null): Promise<Page> {
   const { limit = LIST_PAGE_DEFAULT } = query;
   const size = hasFilter(query) ? LIST_PAGE_MAX : limit;
   const data: unknown[] = [];
+  const unread: UnreadRun[] = [];
+  let missingParts = 0;
+  const page = (cursor: string | null): Page => ({ data, cursor, unread, missingParts });
   let before = first;
   for (let visited = 0; visited < LIST_RUNS_VISITED_MAX; visited += size) {
     // One more than is visited, to know whether there is more.
-    const runs = await runsBefore(c.env, before, size + 1);
+    const listed = await runsBefore(c.env, before, size + 1);
+    const { runs } = listed;
+    missingParts = Math.max(missingParts, listed.missingParts);
     const visitedNow = runs.slice(0, size);
-    const documents = await Promise.all(visitedNow.map(({ id }) => lookAt(c, id, null)));
-    for (const [index, document] of documents.entries()) {
+    const rows = await rowsOf(c, visitedNow, null);
+    for (const [index, row] of rows.entries()) {
       const run = visitedNow[index];
       if (run === undefined) break;
       before = run;
-      if (document !== null && isTooOld(document, query)) return { data, cursor: null };
-      if (document === null || !fits(document, query)) continue;
+      if (!("document" in row)) {
+        // Whether it fits a filter is not known: who looks for it must find it.
+        if (row.code !== "deleted" || isOld(run)) unread.push(row);
+        continue;
+      }
+      const { document } = row;
+      if (isTooOld(document, query)) return page(null);
+      if (!fits(document, query)) continue;
       data.push(shown(c, document));
       if (data.length < limit) continue;
-      return { data, cursor: index + 1 < runs.length ? cursorOf(run) : null };
+      return page(index + 1 < runs.length ? cursorOf(run) : null);
     }
-    if (runs.length <= size) return { data, cursor: null };
+    if (runs.length <= size) return page(null);
     // Without a filter, runs that were deleted meanwhile leave a page short.
     if (!hasFilter(query)) break;
   }
-  return { data, cursor: before === null ? null : cursorOf(before) };
+  return page(before === null ? null : cursorOf(before));
+}
+
+/** Whether a run was opened so long ago that it is not being opened any more. */
+function isOld({ openedAt }: ListedRun): boolean {
+  return openedAt / 1_000 < Date.now() - LIST_OPENING_MS;
 }
 
 function hasFilter({ limit: _limit, cursor: _cursor, ...filters }: RunListQuery): boolean {

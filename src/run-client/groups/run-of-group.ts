@@ -15,7 +15,8 @@ export async function runOfGroup(objects: Objects, groupId: string): Promise<str
   if (!Number.isSafeInteger(openedMs)) return null;
   // A run and its first group may be of the same ms, and clocks of machines differ a little.
   const before = { openedAt: (openedMs + CLOCKS_DIFFER_MS) * 1_000, id: "" };
-  for (const { id: runId } of await runsBefore(objects, before, GROUP_RUNS_SEARCHED_MAX)) {
+  const { runs } = await runsBefore(objects, before, GROUP_RUNS_SEARCHED_MAX);
+  for (const { id: runId } of runs) {
     const seq = groupSeqOfId(groupId, groupSalt(runId));
     if (seq === null || seq > SEQ_PLAUSIBLE_MAX) continue;
     const run = new RunCaller(objects, runId);
