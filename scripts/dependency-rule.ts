@@ -110,7 +110,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "batch",
     ],
     types: ["run-api"],
-    packages: [],
+    packages: [/^cloudflare:sockets$/],
   },
   batch: { parts: ["bytes", "core", "json", "protocol"], packages: [ZOD] },
   // Of the protocols what cuts a text for people.

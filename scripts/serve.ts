@@ -5,10 +5,11 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
-import { localPlan } from "./local/plan.ts";
+import { localPlan, type LocalPlan } from "./local/plan.ts";
 import { serveSetting, type ServeSetting } from "./local/serve-setting.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
+import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
@@ -32,26 +33,28 @@ async function main(): Promise<number> {
   if (typeof setting === "string") return fail(setting);
   const taken = await tryPort(setting.port, setting.host);
   if ("refused" in taken) return fail(`Cannot listen on ${setting.host}:${setting.port}: ${taken.refused}.`);
-  const gateway = await started(setting);
+  const plan = localPlan([]);
+  const vars = { ...plan.vars, ...setting.vars };
+  const unreachable = unreachableUpstreams(vars);
+  const gateway = await started({ ...plan, vars }, setting);
   if (typeof gateway === "string") return fail(gateway);
   const problem = await refusal(gateway.url, setting.adminKey);
   if (problem !== null) {
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of await warnings(gateway.url)) console.error(`Warning: ${warning}.`);
+  for (const warning of [...(await warnings(gateway.url)), ...(await unreachable)])
+    console.error(`Warning: ${warning}.`);
   console.log(`fanout is ready at http://${setting.host}:${setting.port}. State: ${dataDirOf(setting)}`);
   return await stopSignal.stopped(gateway);
 }
 
 /** The gateway, or why it did not start. */
-async function started(setting: ServeSetting): Promise<LocalGateway | string> {
+async function started(plan: LocalPlan, setting: ServeSetting): Promise<LocalGateway | string> {
   const log = (line: string): void => console.error(withoutTokens(line));
-  const plan = localPlan([]);
-  const vars = { ...plan.vars, ...setting.vars };
   const { host, port } = setting;
   try {
-    return await startLocalGateway({ ...plan, vars }, { host, port, dataDir: dataDirOf(setting), log });
+    return await startLocalGateway(plan, { host, port, dataDir: dataDirOf(setting), log });
   } catch (error) {
     return `The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`;
   }

@@ -10,6 +10,7 @@ import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { localPlan } from "./local/plan.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
+import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
@@ -71,9 +72,11 @@ type Serving = {
 async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Serving): Promise<number> {
   const stopSignal = new StopSignal();
   const log = (line: string): void => console.error(withoutTokens(line));
+  const plan = localPlan(envFiles);
+  const unreachable = unreachableUpstreams(plan.vars);
   let gateway: LocalGateway;
   try {
-    gateway = await startLocalGateway(localPlan(envFiles), { host, port, dataDir, log });
+    gateway = await startLocalGateway(plan, { host, port, dataDir, log });
   } catch (error) {
     return fail(`The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`);
   }
@@ -82,7 +85,8 @@ async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Servi
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of await warnings(gateway.url)) console.error(`Warning: ${warning}.`);
+  for (const warning of [...(await warnings(gateway.url)), ...(await unreachable)])
+    console.error(`Warning: ${warning}.`);
   const isDefault = gateway.url === `http://127.0.0.1:${PORT_DEFAULT}`;
   const tokenFlags = [
     ...(isDefault ? [] : ["--url", gateway.url]),

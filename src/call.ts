@@ -340,6 +340,8 @@ export type Outcome =
       stop?: StopReason;
       /** Set if only the service tier was refused that the lease asked for: the call is sent without it. Never billed. */
       refusesTier?: true;
+      /** Set if no connection to the upstream could be made: it gets no further attempt of the call. Never billed. */
+      unreachable?: true;
       /** For a raw request: the upstream's error body, without credentials. */
       body?: string;
       /**

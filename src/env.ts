@@ -35,6 +35,7 @@ export const VARIABLES = [
   "ASYNC_EXECUTOR",
   "PROBE",
   "LEASED_CREDIT",
+  "CONNECT_FIRST",
   "OTLP_ENDPOINT",
   "OTLP_HEADERS",
   "OTLP_CONTENT",
@@ -216,6 +217,8 @@ function modelsIn(
 ): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
   const content = oneOrZero.safeParse(vars["OTLP_CONTENT"]);
   if (!content.success) return wrong("OTLP_CONTENT", "must be 1 or 0");
+  const connectsFirst = oneOrZero.safeParse(vars["CONNECT_FIRST"]);
+  if (!connectsFirst.success) return wrong("CONNECT_FIRST", "must be 1 or 0");
   const listed = jsonOf(vars["UPSTREAMS"]);
   if (!listed.ok) return wrong("UPSTREAMS", listed.message);
   const parsedUpstreams = parseUpstreams(listed.value, vars);
@@ -224,6 +227,7 @@ function modelsIn(
     ...upstream,
     ...(exportsSpans && upstream.traces !== undefined ? { traces: "attempt" } : {}),
     ...(exportsSpans && content.data === 1 ? { exportsContent: true } : {}),
+    ...(connectsFirst.data === 1 && isReachedByNetwork(upstream) ? { connectsFirst: true } : {}),
   }));
   const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
   if (!routed.ok) return wrong("ROUTES", routed.message);
@@ -234,6 +238,11 @@ function modelsIn(
   if (!named.ok) return wrong("PANEL", named.message);
   const panel = parsePanel(named.value, models);
   return panel.ok ? { ...models, panel: panel.panel } : wrong(panel.path, panel.message);
+}
+
+/** Whether calls of an upstream go over the network; those of a tape may be played without it. */
+function isReachedByNetwork({ kind, cassette }: Upstream): boolean {
+  return (kind === "openai" || kind === "anthropic") && cassette === undefined;
 }
 
 /** The operator's rules for budgets, or what is wrong with one of their variables. */

@@ -37,7 +37,8 @@ export type LocalPlan = {
 export function localPlan(envFiles: readonly string[]): LocalPlan {
   const toml = wranglerToml.parse(parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8")));
   // On plain workerd any number of fetches can wait for headers; on Cloudflare only six.
-  const vars: LocalPlan["vars"] = { WAITING_FETCHES_MAX: "512", ...toml.vars };
+  // It can also find out whether a connection can be made; on Cloudflare, hosts behind Cloudflare refuse such connections.
+  const vars: LocalPlan["vars"] = { WAITING_FETCHES_MAX: "512", CONNECT_FIRST: "1", ...toml.vars };
   for (const file of envFiles) {
     for (const [name, value] of Object.entries(parseEnv(readFileSync(file, "utf8")))) vars[name] = value ?? "";
   }

@@ -18,6 +18,7 @@ import { gateNameOf } from "../upstream/config/keys.ts";
 import type { Upstream } from "../upstream/config/types.ts";
 import { endpointUrl, relayHeaders } from "../upstream/endpoints.ts";
 import { senderOf, type ExchangeDeps, type StartTimer } from "../upstream/exchange.ts";
+import { ReachedHosts } from "../upstream/reached.ts";
 import { priceOf } from "../upstream/registry.ts";
 import { RateSampler } from "../upstream/limits/sampler.ts";
 import { EditedStreams } from "../upstream/relay/batches.ts";
@@ -32,6 +33,7 @@ import { RefusedSchemas } from "../schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
 import { RelayedContent, withContent } from "./tracing/content.ts";
 import { withTrace } from "./tracing/trace-headers.ts";
+import { connectOnce } from "./connect-once.ts";
 
 /** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
 export type Attempt = {
@@ -47,6 +49,9 @@ export type Attempt = {
 
 /** What this isolate knows of the calls that it has made. */
 const histories = new CallHistories();
+
+/** The hosts of upstreams that this isolate has reached. */
+const reached = new ReachedHosts(connectOnce);
 
 /** What this isolate has seen of the rate limits of keys. */
 const rates = new RateSampler();
@@ -91,7 +96,7 @@ export async function attemptCall(
   const plain = isPulled
     ? pulledFetch(run, lease, controller.signal)
     : networkFetch(upstream, lease, endpoint, controller.signal);
-  const deps = exchangeDeps({ lease, controller, timer }, plain);
+  const deps = exchangeDeps(upstream, { lease, controller, timer }, plain);
   const sending = context === null ? deps.fetch : context.fetchWith(deps.fetch);
   const answering = tape === null ? sending : tape.fetchWith(sending);
   const begun = (): void => void run.notify((stub) => stub.answerBegun(lease.attemptId));
@@ -157,7 +162,7 @@ export async function attemptRelay(
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
   const network = networkFetch(upstream, lease, endpoint, controller.signal);
-  const exchanged = exchangeDeps({ lease, controller, timer }, network);
+  const exchanged = exchangeDeps(upstream, { lease, controller, timer }, network);
   const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
   const content = RelayedContent.of(upstream, relayedRequest);
   const fetch = content === null ? sending : content.fetchWith(sending);
@@ -202,11 +207,16 @@ function notConfigured({ upstream, key }: Lease): Reason {
   return { reason: "misconfigured", variable: "UPSTREAMS", message };
 }
 
-function exchangeDeps({ lease, controller, timer }: Attempt, send: ExchangeDeps["fetch"]): ExchangeDeps {
+function exchangeDeps(
+  { connectsFirst }: Upstream,
+  { lease, controller, timer }: Attempt,
+  send: ExchangeDeps["fetch"],
+): ExchangeDeps {
   const headersSeen = (response: Response, sentMs: number): void => {
     rates.see(gateNameOf(lease.upstream, lease.key), response, sentMs, Date.now());
   };
-  return { ...senderOf(send), now: Date.now, timer, controller, headersSeen };
+  const reach = connectsFirst === true ? { reach: (url: string) => reached.look(url) } : {};
+  return { ...senderOf(send), now: Date.now, timer, controller, headersSeen, ...reach };
 }
 
 function networkFetch(

@@ -41,7 +41,7 @@ export function classify(upstream: Upstream, model: string, answer: Answer): Cla
 }
 
 /** A failure of an attempt that the upstream did not answer, or whose cost is unknown. */
-export function failed(failureClass: FailureClass, reason: Reason): Classification {
+export function failed(failureClass: FailureClass, reason: Reason): Extract<Classification, { kind: "failure" }> {
   return { kind: "failure", class: failureClass, reason, answered: false, retryAfterMs: null };
 }
 

@@ -7,7 +7,7 @@ import type { Classification, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
-import { connectionFailure } from "./connection-failure.ts";
+import { connectionFailure, unreachable } from "./connection-failure.ts";
 
 /** Starts a timer and returns what stops it. */
 export type StartTimer = (ms: number, elapsed: () => void) => () => void;
@@ -22,6 +22,11 @@ export type ExchangeDeps = {
   controller: AbortController;
   /** Whether a request has been handed to the network, or to pull workers; absent = it has. Until then, an attempt costs nothing. */
   hasSent?: () => boolean;
+  /**
+   * Looks whether a connection can be made, before a request is sent; null = one was made before. Absent = nobody looks, and a
+   * connection that fails counts as one that was lost.
+   */
+  reach?: (url: string) => Promise<boolean> | null;
   /** Called when the headers of an answer have come, with the time at which the request was sent; absent = nobody looks. */
   headersSeen?: (response: Response, sentMs: number) => void;
 };
@@ -76,6 +81,10 @@ export class Exchange {
   async send({ url, headers, body }: UpstreamRequest<string | Uint8Array>): Promise<Sent> {
     // Called on its own: workerd's fetch refuses to be a method of another object.
     const { fetch } = this.#deps;
+    const looked = this.#deps.reach?.(url) ?? null;
+    if (looked !== null && !(await this.#mayReach(looked))) {
+      return { ok: false, classification: this.isStopped ? this.stopped() : unreachable(this.upstream) };
+    }
     const sentMs = this.#deps.now();
     this.#sentMs = sentMs;
     try {
@@ -86,6 +95,16 @@ export class Exchange {
     } catch (error) {
       return { ok: false, classification: this.isStopped ? this.stopped() : connectionFailure(this.upstream, error) };
     }
+  }
+
+  /** Whether a connection was made before the attempt was stopped. */
+  async #mayReach(looked: Promise<boolean>): Promise<boolean> {
+    const stopped = Promise.withResolvers<boolean>();
+    const stop = (): void => stopped.resolve(false);
+    this.signal.addEventListener("abort", stop);
+    const isReached = await Promise.race([looked, stopped.promise]);
+    this.signal.removeEventListener("abort", stop);
+    return isReached && !this.isStopped;
   }
 
   /** The first bytes of a stream have come. Called again, it changes nothing. */

@@ -82,6 +82,11 @@ export const STATUS_RULES: readonly StatusRule[] = [
     source: "Anthropic, errors: overloaded, the request was not taken",
   },
   {
+    statuses: [521, 525, 526],
+    ...{ class: "transient", retryable: true, billable: false },
+    source: "Cloudflare, 5xx errors: the origin refused the connection, or TLS with it failed, so it got no request",
+  },
+  {
     statuses: [408, 504, 520, 522, 523, 524],
     ...{ class: "unknown", retryable: true, billable: true },
     source: "Cloudflare, 5xx errors, and RFC 9110: the proxy stopped waiting; the origin goes on, and bills",

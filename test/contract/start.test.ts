@@ -2,6 +2,8 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { once } from "node:events";
+import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -90,6 +92,30 @@ describe("npm start", () => {
     expect(await gateway.ended).toBe(1);
     expect(gateway.printed()).toContain(`Port ${port} is in use.`);
     await other.stop();
+  });
+
+  it("names each upstream whose base_url leads nowhere, and why", async () => {
+    const closedPort = await freePort();
+    const listening = createServer().listen(0, "127.0.0.1");
+    await once(listening, "listening");
+    const openPort = (listening.address() as AddressInfo).port;
+    const upstream = (base_url: string) => ({ kind: "openai", base_url, prices: { "*": { input: 1, output: 1 } } });
+    const UPSTREAMS = JSON.stringify({
+      works: upstream(`http://127.0.0.1:${openPort}/v1`),
+      closed: upstream(`http://127.0.0.1:${closedPort}/v1`),
+      nameless: upstream("http://no-such-host.invalid/v1"),
+    });
+    const gateway = start({ UPSTREAMS }, { PORT: String(await freePort()) });
+    await gateway.says("is ready at");
+    listening.close();
+    const printed = gateway.printed();
+    expect(printed).toContain(
+      `closed cannot be reached at its base_url http://127.0.0.1:${closedPort}/v1: nothing listens`,
+    );
+    expect(printed).toContain(
+      "nameless cannot be reached at its base_url http://no-such-host.invalid/v1: its host name",
+    );
+    expect(printed).not.toContain("works cannot");
   });
 
   it.each(["0", "65536", "eighty"])("refuses PORT=%s and names the variable", async (port) => {

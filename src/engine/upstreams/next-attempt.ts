@@ -135,12 +135,13 @@ function countedAttempts(
   return attempt - (group?.uncounted.get(indexOf(slotId)) ?? 0) - before;
 }
 
-/** Most attempts of a call at a target; the task of a graph may set them. */
+/** Most attempts of a call at a target; the task of a graph may set them. An upstream that cannot be reached gets one. */
 function attemptsMaxOf(
   outcome: Failure,
   { attemptsMax }: Pick<Target, "attemptsMax">,
   { group, slotId }: { group: Group | undefined; slotId: number | null },
 ): number {
+  if (outcome.unreachable === true) return 1;
   const ofTask = group?.graph == null || slotId === null ? null : group.graph.attemptsMaxOf(indexOf(slotId));
   if (ofTask !== null) return ofTask;
   return group?.header.background === true ? backgroundAttemptsMax(outcome, attemptsMax) : attemptsMax;

@@ -62,6 +62,8 @@ export type Upstream = {
    * because that is exported. Absent = it gets none.
    */
   traces?: "client" | "attempt";
+  /** Set if a connection is tried before the first request, so that one that cannot be made is known to cost nothing. */
+  connectsFirst?: true;
   /** Set if prompts and answers of its calls are exported with their spans. */
   exportsContent?: true;
   /** How this upstream's prompt tokens are bounded from what is sent. */

@@ -11,7 +11,7 @@ import { Attempt, failedOf, makeJob, requestOf } from "./relay/make.ts";
 const STATUSES = [0, ...Array.from({ length: 300 }, (_, at) => 300 + at)];
 
 /** What reservation.md calls free: what any other status cost is in doubt, or documented as billed. */
-const FREE = new Set([400, 401, 402, 403, 404, 405, 409, 413, 415, 422, 429, 498, 500, 502, 503, 529]);
+const FREE = new Set([400, 401, 402, 403, 404, 405, 409, 413, 415, 422, 429, 498, 500, 502, 503, 521, 525, 526, 529]);
 /** What an upstream may bill that bills requests which it read and refused. */
 const BILLABLE = [400, 403, 422];
 
@@ -30,7 +30,7 @@ describe("the table of statuses", () => {
     expect(free).toEqual([...FREE]);
   });
 
-  it.each([408, 504, 520, 521, 522, 523, 524, 530])(
+  it.each([408, 504, 520, 522, 523, 524, 530])(
     "charges %i, where a proxy stopped waiting, and tries it again",
     (status) => {
       expect(treatmentOf(status, [], "free")).toEqual({ class: "unknown", retryable: true });
