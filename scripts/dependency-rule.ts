@@ -125,7 +125,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
   tools: { parts: ["contract", "upstream"], types: ["core"], packages: [] },
-  env: { parts: ["json", "upstream", "tools", "observe", "core"], packages: [ZOD] },
+  env: { parts: ["upstream", "tools", "observe", "core"], packages: [ZOD] },
   context: { parts: [], types: ["env", "address", "bytes"], packages: [] },
   auth: { parts: ["env"], types: ["context"], packages: [HONO] },
   openapi: { parts: ["batch", "contract"], packages: [ZOD, OPENAPI] },

@@ -1,7 +1,6 @@
 /**
- * `npm run deploy`: deploys the gateway to Cloudflare. Secrets are read from `.deploy.vars`, which git ignores; if the file has no
- * ADMIN_KEY, a new one is written to it. `-- --dry-run` checks and builds everything without an account; `-- --free` leaves out
- * what Cloudflare's free plan does not have.
+ * `npm run deploy`: deploys the gateway to Cloudflare. Secrets are read from `.deploy.vars`, which git ignores. Options are in
+ * `scripts/deploy/options.ts`, and explained in docs/deploy.md.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readFileSync } from "node:fs";
@@ -9,70 +8,57 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { parse, stringify } from "smol-toml";
-import { unstable_readConfig } from "wrangler";
 import { z } from "zod";
-import { FREE_PLAN_NOTES, withoutPaidFeatures } from "./deploy/free.ts";
+import type { ApiAnswer, ReadApi } from "./deploy/account.ts";
+import { deployOptions, type DeployOptions } from "./deploy/options.ts";
+import { servingTrouble } from "./deploy/serving.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
-import { ensureKeys, freshKeys } from "./dev-vars.ts";
-import { untilReady } from "./readiness.ts";
+import { changedConfig, changesConfig, workerConfigOf } from "./deploy/worker-config.ts";
+import { freshKey, setVariables } from "./dev-vars.ts";
 import { ROOT } from "./root.ts";
 
-const wranglerToml = z.looseObject({
-  vars: z.record(z.string(), z.unknown()),
-  r2_buckets: z.array(z.looseObject({ bucket_name: z.string().optional() })),
-});
-
-const SECRETS_FILE = join(ROOT, ".deploy.vars");
-const flags = process.argv.slice(2);
-const OPTIONS = ["--dry-run", "--free"];
-const dryRun = flags.includes("--dry-run");
-const isFree = flags.includes("--free");
+const API_URL = process.env["CLOUDFLARE_API_BASE_URL"] ?? "https://api.cloudflare.com/client/v4";
 
 async function main(): Promise<number> {
-  const unknown = flags.find((flag) => !OPTIONS.includes(flag));
-  if (unknown !== undefined) {
-    return fail(`Unknown option: ${unknown}. npm run deploy accepts only ${OPTIONS.join(" and ")}.`);
-  }
-  return isFree ? await withFreeConfig(run) : await run(join(ROOT, "wrangler.toml"));
+  const options = deployOptions(process.argv.slice(2));
+  if (typeof options === "string") return fail(options);
+  const toml = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+  if (!changesConfig(options)) return await run(options, toml, join(ROOT, "wrangler.toml"));
+  return await withConfig(changedConfig(toml, options), (changed, file) => run(options, changed, file));
 }
 
-async function run(configFile: string): Promise<number> {
-  const { vars, r2_buckets } = wranglerToml.parse(unstable_readConfig({ config: configFile }));
-  const buckets = r2_buckets.flatMap(({ bucket_name }) => bucket_name ?? []);
-  const config = { file: configFile, vars, buckets };
-  const problem = await deploy({ config, secrets: secretsOf(), dryRun }, deps);
-  if (problem !== null) return fail(problem);
-  if (isFree) console.log(`\nOn Cloudflare's free plan:\n${FREE_PLAN_NOTES.map((note) => `- ${note}`).join("\n")}`);
-  return 0;
+async function run(options: DeployOptions, toml: unknown, configFile: string): Promise<number> {
+  const secretsFile = options.environment === null ? ".deploy.vars" : `.deploy.vars.${options.environment}`;
+  const path = join(ROOT, secretsFile);
+  const variables = existsSync(path) ? parseEnv(readFileSync(path, "utf8")) : {};
+  const local = Object.fromEntries(
+    Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])),
+  );
+  const deployment = { options, config: workerConfigOf(toml, configFile), local, secretsFile };
+  const problem = await deploy(deployment, { ...deps, writeKeys: (keys) => setVariables(path, keys) });
+  return problem === null ? 0 : fail(problem);
 }
 
-/** Writes the configuration for the free plan beside `wrangler.toml`, because its paths are relative, and deletes it. */
-async function withFreeConfig(use: (file: string) => Promise<number>): Promise<number> {
-  const file = join(ROOT, `wrangler.free-${process.pid}.toml`);
-  const whole = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+/** Writes a changed configuration beside `wrangler.toml`, because its paths are relative, and deletes it. */
+async function withConfig(
+  changed: Record<string, unknown>,
+  use: (changed: unknown, file: string) => Promise<number>,
+): Promise<number> {
+  const file = join(ROOT, `wrangler.deploy-${process.pid}.toml`);
   try {
-    await writeFile(file, stringify(withoutPaidFeatures(whole)));
-    return await use(file);
+    await writeFile(file, stringify(changed));
+    return await use(changed, file);
   } finally {
     await rm(file, { force: true });
   }
 }
 
-/** The variables of the file. A dry run writes no file and uses a temporary key. */
-function secretsOf(): Record<string, string> {
-  const fresh = freshKeys();
-  if (!dryRun && ensureKeys(SECRETS_FILE, fresh)) {
-    console.log("Wrote a new ADMIN_KEY and a SIGNING_KEY to .deploy.vars, which git ignores.");
-  }
-  const secrets = existsSync(SECRETS_FILE) ? parseEnv(readFileSync(SECRETS_FILE, "utf8")) : {};
-  const set = Object.entries(secrets).filter((entry): entry is [string, string] => Boolean(entry[1]));
-  return dryRun ? { ADMIN_KEY: fresh.adminKey, ...Object.fromEntries(set) } : Object.fromEntries(set);
-}
-
-const deps: DeployDeps = {
+const deps: Omit<DeployDeps, "writeKeys"> = {
   wrangler,
+  login,
   async withFile(text, use) {
     const folder = await mkdtemp(join(tmpdir(), "fanout-deploy-"));
     try {
@@ -83,17 +69,70 @@ const deps: DeployDeps = {
       await rm(folder, { recursive: true, force: true });
     }
   },
-  async trouble(url, adminKey) {
-    const readiness = await untilReady(url, adminKey);
-    return readiness.ready ? null : readiness.message;
-  },
+  freshKey,
+  trouble: (serving) => servingTrouble(serving, { get, now: () => performance.now(), sleep: (ms) => sleep(ms) }),
   print: (line) => console.log(line),
 };
 
-function wrangler(args: readonly string[], show = false): Promise<Ran> {
+const REQUEST_MS_MAX = 30_000;
+
+async function get(url: string, headers: Record<string, string>): Promise<{ status: number; text: string } | null> {
+  try {
+    const reply = await fetch(url, { headers, signal: AbortSignal.timeout(REQUEST_MS_MAX) });
+    return { status: reply.status, text: await reply.text() };
+  } catch {
+    return null;
+  }
+}
+
+const credentials = z.union([
+  z.object({ token: z.string() }).transform(({ token }) => ({ authorization: `Bearer ${token}` })),
+  z.object({ key: z.string(), email: z.string() }).transform(({ key, email }) => ({
+    "x-auth-key": key,
+    "x-auth-email": email,
+  })),
+]);
+
+/** Uses the login of wrangler, which refreshes it first. */
+async function login(): ReturnType<DeployDeps["login"]> {
+  const { status, output } = await wrangler(["auth", "token", "--json"]);
+  if (status !== 0) return null;
+  const headers = credentials.parse(JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)));
+  return { read: readerWith(headers), accountId: process.env["CLOUDFLARE_ACCOUNT_ID"] || null };
+}
+
+const apiReply = z.looseObject({
+  success: z.boolean(),
+  result: z.unknown(),
+  errors: z.array(z.looseObject({ code: z.number(), message: z.string() })).default([]),
+});
+
+function readerWith(headers: Record<string, string>): ReadApi {
+  return async (path): Promise<ApiAnswer> => {
+    const reply = await get(`${API_URL}${path}`, headers);
+    if (reply === null) return { ok: false, status: 0, code: 0, message: "it does not respond" };
+    const parsed = apiReply.safeParse(jsonIn(reply.text));
+    if (!parsed.success)
+      return { ok: false, status: reply.status, code: 0, message: "its answer is no JSON of the API" };
+    const { success, result, errors } = parsed.data;
+    const [first = { code: 0, message: "it gave no reason" }] = errors;
+    return success ? { ok: true, result } : { ok: false, status: reply.status, ...first };
+  };
+}
+
+function jsonIn(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}
+
+function wrangler(args: readonly string[], run: { accountId?: string; show?: boolean } = {}): Promise<Ran> {
   const program = createRequire(import.meta.url).resolve("wrangler");
   const env = {
     ...process.env,
+    ...(run.accountId === undefined ? {} : { CLOUDFLARE_ACCOUNT_ID: run.accountId }),
     WRANGLER_SEND_METRICS: "false",
     WRANGLER_SEND_ERROR_REPORTS: "false",
     WRANGLER_HIDE_BANNER: "true",
@@ -106,7 +145,7 @@ function wrangler(args: readonly string[], show = false): Promise<Ran> {
   let output = "";
   const take = (target: NodeJS.WriteStream) => (piece: string) => {
     output += piece;
-    if (show) target.write(piece);
+    if (run.show === true) target.write(piece);
   };
   child.stdout.setEncoding("utf8").on("data", take(process.stdout));
   child.stderr.setEncoding("utf8").on("data", take(process.stderr));

@@ -3,7 +3,6 @@
  * and never quote a value, because any of them may contain a secret.
  */
 import * as z from "zod";
-import { describeFault, jsonFault } from "./json/validate.ts";
 import { limitNanoUsd } from "./budget/money.ts";
 import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
@@ -12,6 +11,7 @@ import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./upstream/config/types.ts";
 import { parseUpstreams } from "./upstream/config/parse.ts";
 import { parsePanel, type Panel } from "./upstream/config/panel.ts";
+import { combinedParts } from "./upstream/config/parts.ts";
 import { parseRoutes, type Route } from "./upstream/config/routes.ts";
 
 /** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
@@ -41,8 +41,15 @@ export const VARIABLES = [
   "OTLP_CONTENT",
 ] as const;
 
-/** The vars and secrets read from the environment, unparsed. */
-export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>>;
+/**
+ * What a gateway without UPSTREAMS serves: a simulated provider that needs no key, priced like a small model. It is a default in
+ * code and no `[vars]` of wrangler.toml: a deployment would replace the secrets of the same names by them.
+ */
+export const BUILT_IN_UPSTREAMS = { sim: { kind: "simulated" } } as const;
+export const BUILT_IN_MODEL = "sim/echo";
+
+/** The vars and secrets read from the environment, unparsed, and the version of the Worker as Cloudflare names it. */
+export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>> & { CF_VERSION_METADATA?: { id: string } };
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
 export type BudgetRules = {
@@ -165,7 +172,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
-  const models = modelsIn(vars, receivers.otlp !== null);
+  const models = modelsIn(vars, { named: texts.DEFAULT_MODEL, exportsSpans: receivers.otlp !== null });
   if ("reason" in models) return { ok: false, reason: models };
   return {
     ok: true,
@@ -174,7 +181,6 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       signingKey: texts.SIGNING_KEY,
       signingKeyPrevious: texts.SIGNING_KEY_PREVIOUS,
       viewKey: texts.VIEW_KEY,
-      defaultModel: texts.DEFAULT_MODEL,
       ...models,
       corsOrigins,
       toolHosts,
@@ -210,18 +216,21 @@ function textsIn(vars: Record<string, unknown>): Texts | Reason {
   return texts;
 }
 
-/** The upstreams, routes and panel, or what is wrong with them. `exportsSpans`: whether those of attempts are exported. */
+/**
+ * The upstreams, routes and panel, or what is wrong with them. `named`: the configured default model. `exportsSpans`: whether
+ * those of attempts are exported.
+ */
 function modelsIn(
   vars: Record<string, unknown>,
-  exportsSpans: boolean,
-): Pick<Config, "upstreams" | "routes" | "panel"> | Reason {
+  { named, exportsSpans }: { named: string | null; exportsSpans: boolean },
+): Pick<Config, "upstreams" | "defaultModel" | "routes" | "panel"> | Reason {
   const content = oneOrZero.safeParse(vars["OTLP_CONTENT"]);
   if (!content.success) return wrong("OTLP_CONTENT", "must be 1 or 0");
   const connectsFirst = oneOrZero.safeParse(vars["CONNECT_FIRST"]);
   if (!connectsFirst.success) return wrong("CONNECT_FIRST", "must be 1 or 0");
-  const listed = jsonOf(vars["UPSTREAMS"]);
-  if (!listed.ok) return wrong("UPSTREAMS", listed.message);
-  const parsedUpstreams = parseUpstreams(listed.value, vars);
+  const listed = combinedParts("UPSTREAMS", vars);
+  if (!listed.ok) return wrong(listed.path, listed.message);
+  const parsedUpstreams = parseUpstreams(listed.value === undefined ? BUILT_IN_UPSTREAMS : listed.value, vars);
   if (!parsedUpstreams.ok) return wrong(parsedUpstreams.path, parsedUpstreams.message);
   const upstreams = parsedUpstreams.upstreams.map((upstream): Upstream => ({
     ...upstream,
@@ -229,15 +238,16 @@ function modelsIn(
     ...(exportsSpans && content.data === 1 ? { exportsContent: true } : {}),
     ...(connectsFirst.data === 1 && isReachedByNetwork(upstream) ? { connectsFirst: true } : {}),
   }));
-  const routed = jsonOf(vars["ROUTES"] === "" ? undefined : vars["ROUTES"]);
-  if (!routed.ok) return wrong("ROUTES", routed.message);
+  const routed = combinedParts("ROUTES", vars);
+  if (!routed.ok) return wrong(routed.path, routed.message);
   const routes = parseRoutes(routed.value, upstreams);
   if (!routes.ok) return wrong(routes.path, routes.message);
+  const defaultModel = named ?? (listed.value === undefined ? BUILT_IN_MODEL : null);
   const models = { upstreams, routes: routes.routes };
-  const named = jsonOf(vars["PANEL"] === "" ? undefined : vars["PANEL"]);
-  if (!named.ok) return wrong("PANEL", named.message);
-  const panel = parsePanel(named.value, models);
-  return panel.ok ? { ...models, panel: panel.panel } : wrong(panel.path, panel.message);
+  const panelists = combinedParts("PANEL", vars);
+  if (!panelists.ok) return wrong(panelists.path, panelists.message);
+  const panel = parsePanel(panelists.value, models);
+  return panel.ok ? { ...models, defaultModel, panel: panel.panel } : wrong(panel.path, panel.message);
 }
 
 /** Whether calls of an upstream go over the network; those of a tape may be played without it. */
@@ -302,18 +312,6 @@ export function configOf(vars: object): ParsedConfig {
   const fresh = parseConfig({ ...vars });
   parsed.set(vars, fresh);
   return fresh;
-}
-
-/** UPSTREAMS and ROUTES are objects in wrangler.toml, and the same as JSON text where they come from a secret or an env file. */
-function jsonOf(value: unknown): { ok: true; value: unknown } | { ok: false; message: string } {
-  if (typeof value !== "string") return { ok: true, value };
-  try {
-    return { ok: true, value: JSON.parse(value) };
-  } catch {
-    const bytes = new TextEncoder().encode(value);
-    const fault = jsonFault(bytes);
-    return { ok: false, message: fault === null ? "is not JSON" : describeFault(bytes, fault) };
-  }
 }
 
 function misconfigured(variable: string, message: string): ParsedConfig {

@@ -113,6 +113,11 @@ export const ROUTES_MAX = 256;
 export const CHOICE_ATTEMPTS_MAX = 64;
 /** Keys of one upstream: a provider gives an organisation dozens at most, and each is compared at each dispatch. */
 export const UPSTREAM_KEYS_MAX = 32;
+/**
+ * Parts of UPSTREAMS, ROUTES and PANEL, each: of the 128 variables that Cloudflare's paid plan has, half stay for secrets if
+ * two of them are split as far as possible, and 160 KB is more than thousands of prices take.
+ */
+export const CONFIG_PARTS_MAX = 32;
 /** Names in `allow_params` of one upstream: each is compared with each field that no reservation covers. */
 export const ALLOW_PARAMS_MAX = 64;
 /** Levels of nested content that are read (a document in a tool's result is two): a deeper request is refused. */

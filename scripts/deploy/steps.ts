@@ -1,74 +1,171 @@
 /**
- * The steps of a deployment to Cloudflare. Running wrangler, waiting and printing are dependencies, so that tests need no
- * account. Secrets are passed in a file that only its owner can read: never on a command line, never printed.
+ * The steps of a deployment to Cloudflare: read the account, decide, create missing buckets, write new keys, upload, wait until the
+ * gateway serves. Nothing is changed before all checks have passed. Reading, running wrangler, waiting and printing are
+ * dependencies. Secrets are passed in a file that only its owner can read: never on a command line, never printed.
  */
-import { credentialsOf } from "../../src/auth/credentials.ts";
-import { parseConfig } from "../../src/env.ts";
-import { toWire } from "../../src/errors.ts";
-
-/** The parts of wrangler's configuration that a deployment needs, and its file. */
-export type WorkerConfig = { file: string; vars: Record<string, unknown>; buckets: readonly string[] };
+import { readAccount, type Account, type ReadApi } from "./account.ts";
+import { FREE_PLAN_NOTES } from "./free-plan.ts";
+import type { DeployOptions } from "./options.ts";
+import { planDeployment, type Plan } from "./plan.ts";
+import type { Serving } from "./serving.ts";
+import type { WorkerConfig } from "./worker-config.ts";
 
 export type Ran = { status: number; output: string };
 
 export type DeployDeps = {
-  /** Runs wrangler to its end; `show` also prints its output. */
-  wrangler(args: readonly string[], show?: boolean): Promise<Ran>;
+  /** Runs wrangler to its end, in the account; `show` also prints its output. */
+  wrangler(args: readonly string[], run?: { accountId?: string; show?: boolean }): Promise<Ran>;
+  /** Reads Cloudflare's API with the login of wrangler; null = not logged in. */
+  login(): Promise<{ read: ReadApi; accountId: string | null } | null>;
   /** Writes a file that only its owner can read, passes its path to `use`, and deletes it afterwards. */
   withFile<T>(text: string, use: (path: string) => Promise<T>): Promise<T>;
-  /** Waits until the gateway responds; returns why it is not usable, or null. */
-  trouble(url: string, adminKey: string): Promise<string | null>;
+  /** Adds new keys to the secrets file. */
+  writeKeys(keys: Record<string, string>): void;
+  freshKey(): string;
+  /** Waits until the deployed version serves requests; returns why it does not, or null. */
+  trouble(serving: Serving): Promise<string | null>;
   print(line: string): void;
 };
 
-export type Deployment = { config: WorkerConfig; secrets: Record<string, string>; dryRun: boolean };
+export type Deployment = {
+  options: DeployOptions;
+  config: WorkerConfig;
+  /** The variables of the secrets file, without empty ones. */
+  local: Record<string, string>;
+  secretsFile: string;
+};
 
-/** Deploys, or with `dryRun` does everything that needs no account. Returns what went wrong, or null. */
-export async function deploy({ config, secrets, dryRun }: Deployment, deps: DeployDeps): Promise<string | null> {
-  const parsed = parseConfig({ ...config.vars, ...secrets });
-  if (!parsed.ok) return toWire(parsed.reason).error.message;
-  if (parsed.config.adminKey === null) return "ADMIN_KEY is not set.";
-  const usable = credentialsOf(parsed.config);
-  if (!usable.ok) return toWire(usable.reason).error.message;
-  const { adminKey } = usable.credentials;
-  if (!dryRun) {
-    const unready = await prepare(config, deps);
-    if (unready !== null) return unready;
-  }
-  const flags = dryRun ? ["--dry-run"] : [];
-  const text = JSON.stringify(secrets);
-  const { status, output } = await deps.withFile(text, (file) =>
-    deps.wrangler(["deploy", "--config", config.file, "--secrets-file", file, ...flags], true),
+const NOT_LOGGED_IN =
+  "Not logged in to Cloudflare. Run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.";
+
+/** Deploys, or in a dry run does everything that needs no account. Returns what went wrong, or null. */
+export async function deploy(deployment: Deployment, deps: DeployDeps): Promise<string | null> {
+  if (deployment.options.isDryRun) return await dryRun(deployment, deps);
+  const { config } = deployment;
+  const login = await deps.login();
+  if (login === null) return NOT_LOGGED_IN;
+  const accountId = config.accountId ?? login.accountId;
+  const found = await readAccount(config, { accountId, read: login.read });
+  if (!found.ok) return unchanged(found.message);
+  const { account } = found;
+  const planned = planDeployment({ ...deployment, worker: account.worker, freshKey: deps.freshKey });
+  if (!planned.ok) return unchanged(planned.message);
+  for (const note of planned.plan.notes) deps.print(note);
+  const made = await createBuckets(account, deps);
+  if (!made.ok) return made.message;
+  const uploaded = await upload(deployment, planned.plan, { ...account, madeBuckets: made.buckets }, deps);
+  if (!uploaded.ok) return uploaded.message;
+  const adminKey = planned.plan.secrets["ADMIN_KEY"] ?? null;
+  return await confirmServing(uploaded.output, { adminKey, isFree: deployment.options.isFree }, deps);
+}
+
+const unchanged = (message: string): string => `${message}\nNothing was changed in the account.`;
+
+async function dryRun(deployment: Deployment, deps: DeployDeps): Promise<string | null> {
+  const planned = planDeployment({ ...deployment, worker: null, freshKey: deps.freshKey });
+  if (!planned.ok) return planned.message;
+  const args = uploadArgs(deployment);
+  const { status } = await withSecrets(planned.plan.secrets, deps, (file) =>
+    deps.wrangler([...args, ...file, "--dry-run"], { show: true }),
   );
   if (status !== 0) return `wrangler deploy failed with exit status ${status}.`;
-  if (dryRun) {
-    const buckets = config.buckets.length === 0 ? "" : ` It creates missing R2 buckets (${config.buckets.join(", ")}).`;
-    deps.print(`Nothing was uploaded. A real deployment does the same and uploads it.${buckets}`);
-    return null;
-  }
-  const url = /https:\/\/[\w.-]+\.workers\.dev\b/.exec(output)?.[0];
-  if (url === undefined) {
-    deps.print("Deployed. wrangler reported no workers.dev address: the gateway is at your configured routes.");
-    return null;
-  }
-  const trouble = await deps.trouble(url, adminKey);
-  if (trouble !== null) return `Deployed to ${url}, but the gateway is not usable: ${trouble}`;
-  deps.print(`\nfanout is ready at ${url}`);
+  const buckets = Object.values(deployment.config.buckets);
+  const created = buckets.length === 0 ? "" : ` It creates missing R2 buckets (${buckets.join(", ")}).`;
+  deps.print(`Nothing was uploaded. A real deployment does the same and uploads it.${created}`);
+  if (deployment.options.isFree) printFreePlan(deps);
   return null;
 }
 
-/** Checks the login and creates missing buckets. */
-async function prepare({ buckets }: WorkerConfig, { wrangler, print }: DeployDeps): Promise<string | null> {
-  if ((await wrangler(["whoami", "--json"])).status !== 0) {
-    return "Not logged in to Cloudflare. Run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.";
-  }
-  for (const bucket of buckets) {
-    if ((await wrangler(["r2", "bucket", "info", bucket, "--json"])).status === 0) continue;
-    print(`Creating the R2 bucket ${bucket}.`);
-    const created = await wrangler(["r2", "bucket", "create", bucket]);
+type MadeBuckets = { ok: true; buckets: readonly string[] } | { ok: false; message: string };
+
+async function createBuckets({ id, missingBuckets }: Account, deps: DeployDeps): Promise<MadeBuckets> {
+  const buckets: string[] = [];
+  for (const bucket of missingBuckets) {
+    deps.print(`Creating the R2 bucket ${bucket}.`);
+    const created = await deps.wrangler(["r2", "bucket", "create", bucket], { accountId: id });
     if (created.status !== 0) {
-      return `The R2 bucket ${bucket} could not be created. Enable R2 in the dashboard, or remove [[r2_buckets]] from wrangler.toml; files and batches are then not available.\n${created.output.trim()}`;
+      await deleteBuckets(id, buckets, deps);
+      const message = `The R2 bucket ${bucket} could not be created:\n${created.output.trim()}`;
+      return { ok: false, message: unchanged(message) };
     }
+    buckets.push(bucket);
   }
+  return { ok: true, buckets };
+}
+
+/** Deletes buckets that this deployment created and nothing has used. */
+async function deleteBuckets(accountId: string, buckets: readonly string[], deps: DeployDeps): Promise<void> {
+  for (const bucket of buckets) await deps.wrangler(["r2", "bucket", "delete", bucket], { accountId });
+}
+
+/** Code of Cloudflare's API for `[limits]` on the free plan. Whether an account pays is known only from this refusal. */
+const LIMITS_NEED_PAID_PLAN = /\b100328\b/;
+
+type Uploaded = { ok: true; output: string } | { ok: false; message: string };
+
+/** New keys are written first: a key that was uploaded and then lost could not be read back. */
+async function upload(
+  deployment: Deployment,
+  plan: Plan,
+  account: Account & { madeBuckets: readonly string[] },
+  deps: DeployDeps,
+): Promise<Uploaded> {
+  const names = Object.keys(plan.newKeys);
+  if (names.length > 0) {
+    deps.writeKeys(plan.newKeys);
+    deps.print(
+      `Wrote ${names.join(" and ")} to ${deployment.secretsFile}, which git ignores. Keep a copy in a safe place.`,
+    );
+  }
+  const { status, output } = await withSecrets(plan.secrets, deps, (file) =>
+    deps.wrangler([...uploadArgs(deployment), ...file], { accountId: account.id, show: true }),
+  );
+  if (status === 0) return { ok: true, output };
+  if (!LIMITS_NEED_PAID_PLAN.test(output)) {
+    return { ok: false, message: `wrangler deploy failed with exit status ${status}.` };
+  }
+  await deleteBuckets(account.id, account.madeBuckets, deps);
+  return {
+    ok: false,
+    message: unchanged(
+      "The account is on the Workers Free plan, which refuses [limits] of wrangler.toml. Deploy with less: npm run deploy -- --free, or upgrade the plan.",
+    ),
+  };
+}
+
+function uploadArgs({ options, config }: Deployment): string[] {
+  const immediate = options.isImmediate ? ["--durable-objects-code-update-mode", "immediate"] : [];
+  return ["deploy", "--config", config.file, ...immediate];
+}
+
+/** wrangler gets no file if there is nothing to upload: it keeps all secrets then. */
+async function withSecrets(
+  secrets: Record<string, string>,
+  { withFile }: DeployDeps,
+  use: (args: readonly string[]) => Promise<Ran>,
+): Promise<Ran> {
+  if (Object.keys(secrets).length === 0) return await use([]);
+  return await withFile(JSON.stringify(secrets), (file) => use(["--secrets-file", file]));
+}
+
+async function confirmServing(
+  output: string,
+  { adminKey, isFree }: { adminKey: string | null; isFree: boolean },
+  deps: DeployDeps,
+): Promise<string | null> {
+  const url = /https:\/\/[\w.-]+\.workers\.dev\b/.exec(output)?.[0];
+  const versionId = /Version ID: ([0-9a-f-]{36})/.exec(output)?.[1] ?? null;
+  if (url === undefined) {
+    deps.print("Deployed. wrangler reported no workers.dev address: the gateway is at your configured routes.");
+  } else {
+    const trouble = await deps.trouble({ url, adminKey, versionId });
+    if (trouble !== null) return `Deployed to ${url}, but the gateway is not usable: ${trouble}`;
+    deps.print(`\nfanout is ready at ${url}`);
+  }
+  if (isFree) printFreePlan(deps);
   return null;
+}
+
+function printFreePlan({ print }: DeployDeps): void {
+  print(`\nOn Cloudflare's free plan:\n${FREE_PLAN_NOTES.map((note) => `- ${note}`).join("\n")}`);
 }

@@ -11,7 +11,7 @@ const wranglerToml = z.looseObject({
   main: z.string(),
   compatibility_date: z.string(),
   compatibility_flags: z.array(z.string()),
-  vars: z.record(z.string(), z.json()),
+  vars: z.record(z.string(), z.json()).default({}),
   durable_objects: z.looseObject({ bindings: z.array(z.looseObject({ name: z.string(), class_name: z.string() })) }),
   r2_buckets: z.array(z.looseObject({ binding: z.string(), bucket_name: z.string() })),
 });

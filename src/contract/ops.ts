@@ -48,11 +48,17 @@ import {
 } from "../limits.ts";
 import { BODY_BYTES } from "./body-bounds.ts";
 
+const deployment = z.string().nullable().meta({
+  description:
+    "Cloudflare's id of the deployed version that answers, as `wrangler versions list` shows it; null elsewhere",
+});
+
 /** `GET /` */
 export const aboutDocument = z
   .object({
     name: z.literal("fanout"),
     version: z.string(),
+    deployment,
     description: z.string(),
     links: z.record(z.string(), z.string()),
   })
@@ -64,6 +70,7 @@ export const healthDocument = z
   .object({
     status: z.literal("ok"),
     version: z.string(),
+    deployment,
     warnings: z.array(z.string()).meta({ description: "Configuration settings that are wrong or have no effect" }),
   })
   .meta({ id: "Health" });

@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { OPTION_NAMES } from "../../scripts/deploy/options.ts";
 import { BODY_BYTES } from "../../src/contract/body-bounds.ts";
 import { ROOT } from "./page.ts";
 import { rowsOf } from "./tables.ts";
@@ -16,6 +17,12 @@ describe("docs/deploy.md", () => {
     const section = /## Sizes of bodies\n(.*?)\n## /s.exec(page)?.[1] ?? "";
     const named = [...section.matchAll(/`((?:POST|PUT) \/[\w/]+)`/g)].map(([, route]) => route);
     expect(named).toEqual(larger.map(([route]) => route));
+  });
+
+  it("lists every option of npm run deploy", async () => {
+    const rows = await rowsOf("docs/deploy.md", "option");
+    const named = rows.map(([option = ""]) => /`(--[a-z0-9-]+)/.exec(option)?.[1] ?? option);
+    expect(named).toEqual(OPTION_NAMES);
   });
 
   it("gives every statement about production a basis, and names only probes that there are", async () => {

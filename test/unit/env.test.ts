@@ -27,6 +27,24 @@ describe("parseConfig", () => {
     expect(empty).toMatchObject({ ok: true, config: { adminKey: null, signingKey: null, defaultModel: null } });
   });
 
+  it.each([{}, { UPSTREAMS: "" }])("serves the simulated provider where no upstream is set: %j", (vars) => {
+    const parsed = parseConfig({ ...vars, ADMIN_KEY: "a" });
+    expect(parsed).toMatchObject({ ok: true, config: { defaultModel: "sim/echo", upstreams: [{ name: "sim" }] } });
+    expect(parseConfig({ ...vars, DEFAULT_MODEL: "sim/names" })).toMatchObject({
+      config: { defaultModel: "sim/names" },
+    });
+  });
+
+  it("adds neither the simulated provider nor its model to configured upstreams", () => {
+    const { UPSTREAMS } = openai();
+    for (const vars of [openai(), { UPSTREAMS_1: UPSTREAMS }]) {
+      expect(parseConfig(vars)).toMatchObject({
+        ok: true,
+        config: { defaultModel: null, upstreams: [{ name: "acme" }] },
+      });
+    }
+  });
+
   it("refuses a key that is not text, naming it", () => {
     expect(refusalOf({ ...openai(), ADMIN_KEY: 7 }).variable).toBe("ADMIN_KEY");
   });
@@ -114,11 +132,10 @@ describe("parseConfig", () => {
   });
 
   it.each([
-    ["UPSTREAMS", {}],
     ["UPSTREAMS", { UPSTREAMS: {} }],
     ["UPSTREAMS", { UPSTREAMS: [] }],
     ["UPSTREAMS", { UPSTREAMS: "{" }],
-    ["UPSTREAMS", { UPSTREAMS: "" }],
+    ["UPSTREAMS", { UPSTREAMS: "null" }],
     ["UPSTREAMS.Acme", { UPSTREAMS: { Acme: { kind: "simulated" } } }],
     ["UPSTREAMS._a", { UPSTREAMS: { _a: { kind: "simulated" } } }],
     ["UPSTREAMS.a/b", { UPSTREAMS: { "a/b": { kind: "simulated" } } }],

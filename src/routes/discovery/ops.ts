@@ -13,7 +13,7 @@ import { mountDocs, sendAbout } from "./docs.ts";
 import { mountRunPage } from "./run-page.ts";
 import { STUB_FILES } from "./stub-files.mjs";
 
-const about: About = {
+const about: Omit<About, "deployment"> = {
   name: "fanout",
   version: VERSION,
   description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
@@ -26,6 +26,11 @@ function warningsOf(c: Context<AppEnv>): string[] {
   return parsed.ok ? configWarnings(parsed.config) : [toWire(parsed.reason).error.message];
 }
 
+/** The id that Cloudflare gave this version of the Worker; null where it is not deployed there. */
+function deploymentOf(c: Context<AppEnv>): string | null {
+  return c.env.CF_VERSION_METADATA?.id ?? null;
+}
+
 const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
 
 const stubs: StubList = {
@@ -34,11 +39,16 @@ const stubs: StubList = {
 };
 
 export function mountOps(app: Hono<AppEnv>): void {
-  app.get("/", (c) => sendAbout(c, about));
+  app.get("/", (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }));
   mountDocs(app);
   mountRunPage(app);
   app.get("/health", (c) => {
-    const health: Health = { status: "ok", version: VERSION, warnings: warningsOf(c) };
+    const health: Health = {
+      status: "ok",
+      version: VERSION,
+      deployment: deploymentOf(c),
+      warnings: warningsOf(c),
+    };
     return c.json(health);
   });
   app.get("/limits", (c) => c.json(shownLimits));

@@ -73,7 +73,6 @@ const OPENAI_WRITES: CacheWrites = { unasked: true };
 
 /** Parses the value of UPSTREAMS; `secret:NAME` in a key or header reads `vars[NAME]`. */
 export function parseUpstreams(value: unknown, vars: Record<string, unknown>): ParsedUpstreams {
-  if (value === undefined || value === null) return wrong([], "is not set: name at least one upstream");
   if (!isRecord(value)) return wrong([], "must be an object of upstreams by name, or JSON text of one");
   const upstreams: Upstream[] = [];
   for (const [name, entry] of Object.entries(value)) {

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ensureKeys, freshKeys, valueIn, withAdminKey, withKeys } from "../../../scripts/dev-vars.ts";
+import { ensureKeys, freshKeys, setVariables, valueIn, withAdminKey, withKeys } from "../../../scripts/dev-vars.ts";
 import { SECRET_CHARS_MIN } from "../../../src/limits.ts";
 
 describe("withAdminKey", () => {
@@ -74,5 +74,17 @@ describe("ensureKeys", () => {
     ensureKeys(file, keysNamed("first"));
     expect(ensureKeys(file, keysNamed("second"))).toBe(false);
     expect(readFileSync(file, "utf8")).toBe("ADMIN_KEY=first\nSIGNING_KEY=first-signs\n");
+  });
+});
+
+describe("setVariables", () => {
+  it("replaces values and adds new ones at the end, and closes the file to others", () => {
+    const folder = mkdtempSync(join(tmpdir(), "fanout-test-"));
+    const file = join(folder, ".deploy.vars");
+    writeFileSync(file, "# mine\nADMIN_KEY=old\nA='1 # 2'", { mode: 0o644 });
+    setVariables(file, { ADMIN_KEY: "new", SIGNING_KEY: "s" });
+    expect(readFileSync(file, "utf8")).toBe("# mine\nA='1 # 2'\nADMIN_KEY=new\nSIGNING_KEY=s\n");
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    rmSync(folder, { recursive: true });
   });
 });

@@ -1,0 +1,117 @@
+/** What a deployment uploads beside its secrets: wrangler.toml, changed as the options say. Pure. */
+import { z } from "zod";
+import type { DeployOptions } from "./options.ts";
+
+/** What the free plan refuses, or what needs an account with a payment method. */
+const LEFT_OUT_FREE = ["limits", "r2_buckets", "workflows"] as const;
+
+type Toml = Record<string, unknown>;
+const tables = z.record(z.string(), z.unknown());
+const named = z.looseObject({ name: z.string() });
+const buckets = z.array(z.looseObject({ bucket_name: z.string().optional() }));
+const workflows = z.array(z.looseObject({ name: z.string() }));
+
+type Changes = Pick<DeployOptions, "isFree" | "hasNoR2" | "name" | "environment">;
+
+/** Whether the options change wrangler.toml, so that wrangler needs a file of its own. */
+export function changesConfig({ isFree, hasNoR2, name, environment }: Changes): boolean {
+  return isFree || hasNoR2 || name !== null || environment !== null;
+}
+
+/**
+ * The parsed wrangler.toml with the changes. An environment has all settings of the file, but for those that `[env.NAME]` has
+ * itself: wrangler would leave out objects, buckets and limits there. A Worker with another name gets a bucket and a
+ * Workflow of its own, if theirs begin with the name in the file: two gateways must not share them.
+ */
+export function changedConfig(toml: unknown, { isFree, hasNoR2, name, environment }: Changes): Toml {
+  const { env, ...whole } = tables.parse(toml);
+  const own = environment === null ? {} : tables.parse(tables.parse(env ?? {})[environment] ?? {});
+  const nameBefore = named.parse(whole).name;
+  const ownName = typeof own["name"] === "string" ? own["name"] : null;
+  const newName = name ?? ownName ?? (environment === null ? nameBefore : `${nameBefore}-${environment}`);
+  const changed: Toml = { ...renamed(whole, nameBefore, newName), ...own, name: newName };
+  const leftOut: readonly string[] = [...(isFree ? LEFT_OUT_FREE : []), ...(hasNoR2 ? ["r2_buckets"] : [])];
+  return Object.fromEntries(Object.entries(changed).filter(([key]) => !leftOut.includes(key)));
+}
+
+function renamed(whole: Toml, before: string, after: string): Toml {
+  const newName = (text: string) => (text.startsWith(`${before}-`) ? `${after}${text.slice(before.length)}` : text);
+  const changed = { ...whole };
+  if (whole["r2_buckets"] !== undefined) {
+    changed["r2_buckets"] = buckets
+      .parse(whole["r2_buckets"])
+      .map((each) => (each.bucket_name === undefined ? each : { ...each, bucket_name: newName(each.bucket_name) }));
+  }
+  if (whole["workflows"] !== undefined) {
+    changed["workflows"] = workflows.parse(whole["workflows"]).map((each) => ({ ...each, name: newName(each.name) }));
+  }
+  return changed;
+}
+
+/** The parts of a configuration that a deployment compares with the account. */
+export type WorkerConfig = {
+  /** The file for wrangler. */
+  file: string;
+  name: string;
+  /** null = the account of the login, or of CLOUDFLARE_ACCOUNT_ID. */
+  accountId: string | null;
+  vars: Record<string, unknown>;
+  /** The names of all bindings but vars. */
+  bindings: readonly string[];
+  /** The names of the R2 buckets, by binding. */
+  buckets: Record<string, string>;
+  /** Whether the gateway gets an address below workers.dev. */
+  usesWorkersDev: boolean;
+};
+
+const workerToml = z.looseObject({
+  name: z.string(),
+  account_id: z.string().optional(),
+  vars: tables.default({}),
+  workers_dev: z.boolean().optional(),
+  route: z.unknown().optional(),
+  routes: z.array(z.unknown()).default([]),
+  r2_buckets: z.array(z.looseObject({ binding: z.string(), bucket_name: z.string().optional() })).default([]),
+});
+
+/** Reads the parts from a parsed wrangler.toml, whose text is in `file`. */
+export function workerConfigOf(toml: unknown, file: string): WorkerConfig {
+  const read = workerToml.parse(toml);
+  const hasRoutes = read.routes.length > 0 || read.route !== undefined;
+  return {
+    file,
+    name: read.name,
+    accountId: read.account_id ?? null,
+    vars: read.vars,
+    bindings: bindingNames(tables.parse(toml)),
+    buckets: Object.fromEntries(
+      read.r2_buckets.flatMap(({ binding, bucket_name }) =>
+        bucket_name === undefined ? [] : [[binding, bucket_name]],
+      ),
+    ),
+    usesWorkersDev: read.workers_dev ?? !hasRoutes,
+  };
+}
+
+/** A binding's name is in `binding`; objects, mails and rate limits have it in `name`. */
+function bindingNames(toml: Toml): string[] {
+  const found: string[] = [];
+  for (const [key, value] of Object.entries(toml)) {
+    if (key === "vars" || key === "env") continue;
+    for (const entry of entriesOf(value)) {
+      const name = entry["binding"] ?? (NAMED_BY_NAME.includes(key) ? entry["name"] : undefined);
+      if (typeof name === "string") found.push(name);
+    }
+  }
+  return found;
+}
+
+const NAMED_BY_NAME = ["durable_objects", "send_email", "ratelimits"];
+
+/** The tables in a setting: itself, the entries of a list, and those of its lists `bindings` and `producers`. */
+function entriesOf(value: unknown): Toml[] {
+  if (Array.isArray(value)) return value.flatMap((each) => entriesOf(each));
+  const table = tables.safeParse(value);
+  if (!table.success) return [];
+  return [table.data, ...entriesOf(table.data["bindings"]), ...entriesOf(table.data["producers"])];
+}

@@ -1,0 +1,28 @@
+/** A configuration and options of deployments, for tests. */
+import type { DeployOptions } from "../../../../scripts/deploy/options.ts";
+import type { WorkerConfig } from "../../../../scripts/deploy/worker-config.ts";
+
+export const NO_OPTIONS: DeployOptions = {
+  isDryRun: false,
+  isFree: false,
+  hasNoR2: false,
+  isImmediate: false,
+  makesAdminKey: false,
+  makesSigningKey: false,
+  name: null,
+  environment: null,
+  drop: [],
+};
+
+export function configOf(over: { vars?: Record<string, unknown> | undefined; buckets?: Record<string, string> } = {}) {
+  const config: WorkerConfig = {
+    file: "a.toml",
+    name: "fanout",
+    accountId: null,
+    vars: over.vars ?? {},
+    bindings: ["RUN", "FILES", "CF_VERSION_METADATA"],
+    buckets: over.buckets ?? { FILES: "fanout-files" },
+    usesWorkersDev: true,
+  };
+  return config;
+}

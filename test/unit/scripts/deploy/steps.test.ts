@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import type { ApiAnswer } from "../../../../scripts/deploy/account.ts";
+import { deploy, type DeployDeps, type Deployment, type Ran } from "../../../../scripts/deploy/steps.ts";
+import { NO_OPTIONS, configOf } from "./samples.ts";
+
+const KEY = "operator-key-0123456789-0123456789";
+const LOCAL = { ADMIN_KEY: KEY, SIGNING_KEY: KEY, OPENAI_API_KEY: "sk-0815" };
+const URL = "https://fanout.somebody.workers.dev";
+const VERSION = "5a6b7c8d-0000-4000-8000-000000000001";
+
+type World = {
+  /** wrangler's ends, by the first words of its arguments; what is not named succeeds. */
+  ends?: Record<string, Partial<Ran>>;
+  /** Answers of the API, by the end of the path; what is not named is empty or not found. */
+  answers?: Record<string, ApiAnswer>;
+  isLoggedIn?: boolean;
+  trouble?: string | null;
+};
+
+/** Records what a deployment does, in order. */
+function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null }: World = {}) {
+  const did: string[] = [];
+  const printed: string[] = [];
+  const files: string[] = [];
+  const deps: DeployDeps = {
+    async wrangler(args) {
+      const line = args.join(" ");
+      did.push(line);
+      const known = Object.entries(ends).find(([words]) => line.startsWith(words))?.[1];
+      const output = line.startsWith("deploy") ? `Uploaded fanout\n  ${URL}\nCurrent Version ID: ${VERSION}` : "";
+      return { status: 0, output, ...known };
+    },
+    async login() {
+      if (!isLoggedIn) return null;
+      const none: ApiAnswer = { ok: false, status: 404, code: 10007, message: "none" };
+      const here = (path: string) => Object.entries(answers).find(([end]) => path.endsWith(end))?.[1];
+      const subdomain: ApiAnswer = { ok: true, result: {} };
+      const read = async (path: string) => here(path) ?? (path.endsWith("/subdomain") ? subdomain : none);
+      return { read, accountId: "a1" };
+    },
+    async withFile(text, use) {
+      files.push(text);
+      return await use("/a/file");
+    },
+    writeKeys: (keys) => void did.push(`write ${Object.keys(keys).join(" ")}`),
+    freshKey: () => "fresh-key-0123456789-0123456789-01",
+    async trouble({ url, adminKey, versionId }) {
+      did.push(`ask ${url} ${adminKey === null ? "as a stranger" : "as the operator"} for ${versionId}`);
+      return trouble;
+    },
+    print: (line) => void printed.push(line),
+  };
+  return { deps, did, printed, files };
+}
+
+const deployment = (over: Partial<Deployment> = {}): Deployment => ({
+  options: NO_OPTIONS,
+  config: configOf(),
+  local: LOCAL,
+  secretsFile: ".deploy.vars",
+  ...over,
+});
+
+describe("the steps of a deployment", () => {
+  it("create the bucket, write new keys, upload, and wait for the deployed version, in this order", async () => {
+    const { deps, did, printed, files } = world();
+    expect(await deploy(deployment({ local: { OPENAI_API_KEY: "sk-0815" } }), deps)).toBeNull();
+    expect(did).toEqual([
+      "r2 bucket create fanout-files",
+      "write ADMIN_KEY SIGNING_KEY",
+      "deploy --config a.toml --secrets-file /a/file",
+      `ask ${URL} as the operator for ${VERSION}`,
+    ]);
+    expect(files.map((text): unknown => JSON.parse(text))).toMatchObject([{ OPENAI_API_KEY: "sk-0815" }]);
+    expect(printed.at(-1)).toContain(`fanout is ready at ${URL}`);
+  });
+
+  it("upload no file of secrets from a checkout without any, and ask as a stranger", async () => {
+    const settings = { bindings: [{ name: "RUN", type: "durable_object_namespace" }] };
+    const secrets = ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"].map((name) => ({ name }));
+    const answers = {
+      "/settings": { ok: true, result: settings },
+      "/secrets": { ok: true, result: secrets },
+      "/fanout-files": { ok: true, result: {} },
+    } as const;
+    const { deps, did, files } = world({ answers });
+    expect(await deploy(deployment({ local: {}, options: { ...NO_OPTIONS, isImmediate: true } }), deps)).toBeNull();
+    expect(files).toEqual([]);
+    expect(did).toEqual([
+      "deploy --config a.toml --durable-objects-code-update-mode immediate",
+      `ask ${URL} as a stranger for ${VERSION}`,
+    ]);
+  });
+
+  it.each([
+    ["without a login", { isLoggedIn: false }, {}, "npx wrangler login"],
+    ["where the account is not ready", { answers: { "/fanout-files": no(403, 10042) } }, {}, "--without-r2"],
+    ["with a configuration that the gateway refuses", {}, { local: { ...LOCAL, UPSTREAMS: "{" } }, "UPSTREAMS"],
+  ])("change nothing %s", async (_, around, over, sentence) => {
+    const { deps, did } = world(around);
+    expect(await deploy(deployment(over), deps)).toContain(sentence);
+    expect(did).toEqual([]);
+  });
+
+  it("delete the bucket again if the plan of the account refuses the upload, and only then", async () => {
+    const refused = world({ ends: { deploy: { status: 1, output: "CPU limits are not supported. [code: 100328]" } } });
+    expect(await deploy(deployment(), refused.deps)).toMatch(
+      /npm run deploy -- --free.*\nNothing was changed in the account/,
+    );
+    expect(refused.did.at(-1)).toBe("r2 bucket delete fanout-files");
+    const failed = world({ ends: { deploy: { status: 7, output: "" } } });
+    expect(await deploy(deployment(), failed.deps)).toContain("exit status 7");
+    expect(failed.did.filter((line) => line.includes("delete"))).toEqual([]);
+  });
+
+  it("stop where a bucket cannot be created, and delete those that were", async () => {
+    const { deps, did } = world({ ends: { "r2 bucket create b": { status: 1, output: "no room" } } });
+    const config = configOf({ buckets: { A: "a", B: "b" } });
+    expect(await deploy(deployment({ config }), deps)).toContain("no room");
+    expect(did).toEqual(["r2 bucket create a", "r2 bucket create b", "r2 bucket delete a"]);
+  });
+
+  it("say what is wrong with a gateway that was deployed and is not usable", async () => {
+    const { deps } = world({ trouble: "no upstream" });
+    expect(await deploy(deployment(), deps)).toBe(`Deployed to ${URL}, but the gateway is not usable: no upstream`);
+    const routed = world({ ends: { deploy: { status: 0, output: "https://llm.example.com" } } });
+    expect(await deploy(deployment(), routed.deps)).toBeNull();
+    expect(routed.did.some((line) => line.startsWith("ask"))).toBe(false);
+  });
+
+  it("need no account in a dry run, and write no keys", async () => {
+    const { deps, did, printed } = world({ isLoggedIn: false });
+    const dry = deployment({ local: {}, options: { ...NO_OPTIONS, isDryRun: true, isFree: true } });
+    expect(await deploy(dry, deps)).toBeNull();
+    expect(did).toEqual(["deploy --config a.toml --secrets-file /a/file --dry-run"]);
+    expect(printed.join()).toContain("Nothing was uploaded");
+    expect(printed.join()).toContain("On Cloudflare's free plan:");
+  });
+
+  it("put no secret on a command line or on the screen", async () => {
+    const { deps, did, printed } = world({ ends: { deploy: { status: 1 } } });
+    const said = await deploy(deployment(), deps);
+    for (const secret of Object.values(LOCAL)) expect([...did, ...printed, said].join()).not.toContain(secret);
+  });
+});
+
+function no(status: number, code: number): ApiAnswer {
+  return { ok: false, status, code, message: "no" };
+}

@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse } from "smol-toml";
+import { describe, expect, it } from "vitest";
+import { VARIABLES } from "../../../../src/env.ts";
+import { deployOptions } from "../../../../scripts/deploy/options.ts";
+import { changedConfig, changesConfig, workerConfigOf } from "../../../../scripts/deploy/worker-config.ts";
+import { ROOT } from "../../../../scripts/root.ts";
+import { NO_OPTIONS } from "./samples.ts";
+
+const whole = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+const changed = (over: Partial<typeof NO_OPTIONS>, toml: unknown = whole) =>
+  changedConfig(toml, { ...NO_OPTIONS, ...over });
+
+describe("wrangler.toml", () => {
+  it("sets no variable that operators upload as a secret: a deployment would replace the secret", () => {
+    const { vars } = workerConfigOf(whole, "a.toml");
+    expect(VARIABLES.filter((name) => name in vars)).toEqual([]);
+  });
+
+  it("pins traces off, and has the version's id", () => {
+    expect(whole["observability"]).toMatchObject({ traces: { enabled: false }, logs: { invocation_logs: false } });
+    expect(workerConfigOf(whole, "a.toml").bindings).toContain("CF_VERSION_METADATA");
+  });
+});
+
+describe("the configuration of a deployment", () => {
+  it("is wrangler.toml itself without options that change it", () => {
+    expect(changesConfig(NO_OPTIONS)).toBe(false);
+    expect(changed({})).toEqual(whole);
+  });
+
+  it("has no limits, buckets and Workflows on the free plan, and all else", () => {
+    const { limits, r2_buckets, ...rest } = whole;
+    expect([limits, r2_buckets].every((each) => each !== undefined)).toBe(true);
+    expect(changed({ isFree: true }, { ...whole, workflows: [{ name: "w" }] })).toEqual(rest);
+  });
+
+  it("has no bucket without R2, and all else", () => {
+    const { r2_buckets: _, ...rest } = whole;
+    expect(changed({ hasNoR2: true })).toEqual(rest);
+  });
+
+  it("has a bucket and a Workflow of its own under another name", () => {
+    const toml = { ...whole, workflows: [{ name: "fanout-groups", binding: "WORKFLOW" }] };
+    expect(changed({ name: "llm" }, toml)).toMatchObject({
+      name: "llm",
+      r2_buckets: [{ bucket_name: "llm-files" }],
+      workflows: [{ name: "llm-groups", binding: "WORKFLOW" }],
+      durable_objects: whole["durable_objects"],
+    });
+    const shared = { ...whole, r2_buckets: [{ binding: "FILES", bucket_name: "company" }] };
+    expect(changed({ name: "llm" }, shared)).toMatchObject({ r2_buckets: [{ bucket_name: "company" }] });
+  });
+
+  it("has the settings of its environment over those of the file", () => {
+    const env = { staging: { routes: ["llm.example.com/*"] }, other: { name: "other" } };
+    const staging = changed({ environment: "staging" }, { ...whole, env });
+    expect(staging).toMatchObject({ name: "fanout-staging", routes: ["llm.example.com/*"], limits: whole["limits"] });
+    expect(staging).not.toHaveProperty("env");
+    expect(changed({ environment: "other" }, { ...whole, env })).toMatchObject({ name: "other" });
+    expect(changed({ environment: "new" })).toMatchObject({
+      name: "fanout-new",
+      r2_buckets: [{ bucket_name: "fanout-new-files" }],
+    });
+  });
+
+  it("is read for what a deployment compares with the account", () => {
+    expect(workerConfigOf(whole, "a.toml")).toMatchObject({
+      file: "a.toml",
+      name: "fanout",
+      accountId: null,
+      buckets: { FILES: "fanout-files" },
+      usesWorkersDev: true,
+    });
+    const toml = {
+      name: "a",
+      account_id: "x",
+      routes: ["a.example/*"],
+      kv_namespaces: [{ binding: "KV" }],
+      queues: { producers: [{ binding: "QUEUE" }] },
+      vars: { binding: "no" },
+    };
+    const read = workerConfigOf(toml, "a.toml");
+    expect(read).toMatchObject({ accountId: "x", usesWorkersDev: false, bindings: ["KV", "QUEUE"] });
+    expect(workerConfigOf({ ...toml, workers_dev: true }, "a.toml").usesWorkersDev).toBe(true);
+  });
+});
+
+describe("the options of a deployment", () => {
+  it("are read", () => {
+    const args = ["--free", "--without-r2", "--immediate", "--new-key", "--new-signing-key", "--name", "llm"];
+    expect(deployOptions([...args, "--env=staging", "--drop", "A,B", "--drop", "C", "--dry-run"])).toEqual({
+      isDryRun: true,
+      isFree: true,
+      hasNoR2: true,
+      isImmediate: true,
+      makesAdminKey: true,
+      makesSigningKey: true,
+      name: "llm",
+      environment: "staging",
+      drop: ["A", "B", "C"],
+    });
+    expect(deployOptions([])).toEqual(NO_OPTIONS);
+  });
+
+  it.each([
+    [["--force"], "Unknown option: --force."],
+    [["--toString"], "Unknown option: --toString."],
+    [["fanout"], "The options are not complete"],
+    [["--name"], "The options are not complete"],
+    [["--name", "Fan_Out"], "--name must be"],
+    [["--env", "a/b"], "--env must be"],
+  ])("are refused with a sentence: %j", (args, sentence) => {
+    expect(deployOptions(args)).toContain(sentence);
+  });
+});
