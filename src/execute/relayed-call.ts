@@ -101,7 +101,7 @@ async function recordedAnswer(
   const record = async (text: string | null): Promise<void> => {
     const settlement = settlementOf(request, lease, await ended);
     const { outcome } = settlement;
-    const contentType = headers.get("content-type") ?? "application/json";
+    const contentType = headers["content-type"] ?? "application/json";
     const recorded =
       text !== null && status === 200 && outcome.kind === "success"
         ? { ...settlement, outcome: { ...outcome, text }, recorded: { ...call, contentType } }

@@ -2,6 +2,7 @@
 import type { Reason } from "../errors.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Endpoint } from "../call.ts";
+import { withoutOwnSecrets } from "./redact.ts";
 
 const OPENAI_PATHS: Readonly<Record<Exclude<Endpoint, "messages">, string>> = {
   chat: "/chat/completions",
@@ -45,12 +46,15 @@ export function relayHeaders(upstream: Upstream, client: (name: string) => strin
   return headers;
 }
 
-/** Headers of an upstream's answer that clients read. Its request id is renamed, because the gateway has its own. */
-export function answerHeaders(upstream: Headers): Record<string, string> {
+/**
+ * Headers of an upstream's answer that clients read, without its key. Its request id is renamed, because the gateway has its own.
+ */
+export function answerHeaders(answered: Headers, upstream: Upstream): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, value] of upstream) {
-    if (name === "content-type" || RELAYED_HEADERS.test(name)) headers[name] = value;
-    else if (name === "x-request-id" || name === "request-id") headers["x-upstream-request-id"] = value;
+  for (const [name, value] of answered) {
+    if (name === "content-type" || RELAYED_HEADERS.test(name)) headers[name] = withoutOwnSecrets(value, upstream);
+    else if (name === "x-request-id" || name === "request-id")
+      headers["x-upstream-request-id"] = withoutOwnSecrets(value, upstream);
   }
   return headers;
 }

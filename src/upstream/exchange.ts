@@ -8,6 +8,7 @@ import type { Reason } from "../errors.ts";
 import { failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import { connectionFailure, unreachable } from "./connection-failure.ts";
+import { withoutSecretsIn } from "./redact.ts";
 
 /** Starts a timer and returns what stops it. */
 export type StartTimer = (ms: number, elapsed: () => void) => () => void;
@@ -130,8 +131,9 @@ export class Exchange {
     return failed("unknown", { reason: "upstream_truncated", upstream: name, message: `${name} broke off its answer` });
   }
 
-  /** The outcome so far: the timer, and with it the attempt's heartbeat, runs on. */
-  outcome(classification: Classification): Outcome {
+  /** The outcome so far: the timer, and with it the attempt's heartbeat, runs on. Nothing in it quotes the upstream's key. */
+  outcome(ended: Classification): Outcome {
+    const classification = withoutSecretsIn(ended, this.upstream);
     const latencyMs = Math.max(0, this.#deps.now() - this.#startedMs);
     if (classification.kind === "failure" || this.upstream.kind === "pull") return { ...classification, latencyMs };
     return { ...classification, latencyMs, ...this.#first };

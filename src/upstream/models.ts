@@ -3,6 +3,7 @@ import * as z from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
+import { withoutOwnSecrets } from "./redact.ts";
 
 /** The last second of the year 9999, the end of what timestamps can show. */
 const CREATED_MAX = 253_402_300_799;
@@ -42,7 +43,8 @@ export function modelsRequest({
 }
 
 /** The models of an upstream's answer that its patterns allow, without invalid entries; empty for an answer that is no list. */
-export function readModels(text: string, { models }: Upstream): ListedModel[] {
+export function readModels(text: string, upstream: Upstream): ListedModel[] {
+  const { models } = upstream;
   if (text.length > MODELS_BYTES_MAX) return [];
   let json: unknown;
   try {
@@ -54,7 +56,7 @@ export function readModels(text: string, { models }: Upstream): ListedModel[] {
   if (!read.success) return [];
   const listed = read.data.data.flatMap((entry) => model.safeParse(entry).data ?? []);
   const allowed = listed.filter(({ id }) => models.some((pattern) => matchesPattern(pattern, id)));
-  return allowed.map(({ id, created }) => ({ id, created: Math.floor(created) }));
+  return allowed.map(({ id, created }) => ({ id: withoutOwnSecrets(id, upstream), created: Math.floor(created) }));
 }
 
 /** The names that the configuration lists literally; the models behind a pattern only the upstream can list. */

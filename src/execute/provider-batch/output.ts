@@ -6,7 +6,7 @@ import { unsentAt } from "../../engine/tiers/provider-settle.ts";
 import { isRecord } from "../../json/record.ts";
 import { classify, failed } from "../../upstream/classify.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
-import { shownCode, shownMessage } from "../../upstream/redact.ts";
+import { shownCode, shownMessage, withoutSecretsIn } from "../../upstream/redact.ts";
 import { classifyRaw } from "../../upstream/stored-request.ts";
 import { checkedOutcome } from "../checks/checked-outcome.ts";
 
@@ -47,9 +47,10 @@ export function outcomeOfLine({ response, error }: ReadLine, call: LineCall, now
   const body = { ok: true, text: JSON.stringify(response["body"] ?? null) } as const;
   const answer = { status: response["status_code"], headers: new Headers(), nowMs, body };
   if (endpoint !== undefined) {
-    return { ...classifyRaw(upstream, { model }, { endpoint }, answer, billedAtBatch), latencyMs: 0 };
+    const raw = classifyRaw(upstream, { model }, { endpoint }, answer, billedAtBatch);
+    return { ...withoutSecretsIn(raw, upstream), latencyMs: 0 };
   }
-  const outcome = { ...classify(upstream, model, answer), latencyMs: 0 };
+  const outcome = { ...withoutSecretsIn(classify(upstream, model, answer), upstream), latencyMs: 0 };
   const billed = outcome.kind === "success" ? { ...outcome, usage: billedOf(outcome.usage) } : outcome;
   return call.checked === undefined ? billed : checkedOutcome(billed, call.checked.schema, call.checked.lease);
 }

@@ -55,6 +55,6 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
   }
   return new Response(redacted(words.text, upstream), {
     status: answer.status,
-    headers: answerHeaders(answer.headers),
+    headers: answerHeaders(answer.headers, upstream),
   });
 }

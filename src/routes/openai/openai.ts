@@ -60,7 +60,7 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable: false });
   }
   const body = answer.body === null ? null : redactedStream(answer.body, upstream);
-  return new Response(body, { status, headers: answerHeaders(answer.headers) });
+  return new Response(body, { status, headers: answerHeaders(answer.headers, upstream) });
 }
 
 /** Pauses between look-ups of a response that may be about to be recorded, ms: recording takes a few, on a busy machine more. */

@@ -1,6 +1,5 @@
 /** The answer to a relayed call whose attempts are spent: the upstream's own error, in its own words. */
 import { Refusal, retryHeaders, toWire, type Spent } from "../../errors.ts";
-import { answerHeaders } from "../../upstream/endpoints.ts";
 import type { RelayFailure } from "../../execute/attempt.ts";
 import { redacted } from "../../upstream/redact.ts";
 import { anthropicError } from "../anthropic/error.ts";
@@ -14,7 +13,7 @@ export function relayedError({ outcome, answer, upstream }: RelayFailure, spent:
   // Retry hints are those that the gateway gives for the same failure: an upstream's may be missing, or a date.
   const isBusy = answer.status === 429 || answer.status === 503;
   const hint = isBusy ? retryHeaders(outcome.retryAfterMs) : {};
-  const init = { status: answer.status, headers: { ...answerHeaders(answer.headers), ...wire.headers, ...hint } };
+  const init = { status: answer.status, headers: { ...answer.headers, ...wire.headers, ...hint } };
   if (answer.text !== "") return new Response(redacted(answer.text, upstream), init);
   // The upstream sent a status only: the message goes where clients look for it.
   const headers = { ...init.headers, "content-type": "application/json" };

@@ -15,7 +15,6 @@ import { spentBefore, spentOf } from "../../respond/usage.ts";
 import { relayedContent } from "../../replay/content.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
-import { answerHeaders } from "../../upstream/endpoints.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { clientTrace } from "../client-trace.ts";
 import { recordingOf } from "../recording.ts";
@@ -61,7 +60,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
     case "failed":
       return relayedError(end, spentOf(usage));
     case "answered": {
-      const headers = answerHeaders(end.headers);
+      const headers = { ...end.headers };
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
       if (end.upstream !== undefined) headers["x-fanout-upstream"] = end.upstream;
       return new Response(end.body, { status: end.status, headers });

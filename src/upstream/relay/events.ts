@@ -8,7 +8,7 @@ import { batchReaderOf } from "./batches.ts";
 import { reportedError, type RelayDeps, type RelayEnd, type RelayInProgress, type RelayJob } from "./types.ts";
 import { pump, type Source, type Tap } from "./pump.ts";
 import { redactedBytes, redacting } from "./redact.ts";
-import { shownMessage, withoutOwnSecrets } from "../redact.ts";
+import { shownId, shownMessage, withoutOwnSecrets } from "../redact.ts";
 import { withSeen } from "../seen.ts";
 import type { Arrived } from "../../protocol/aggregate/stream.ts";
 import type { StreamFamily } from "../../protocol/stream/error.ts";
@@ -37,7 +37,10 @@ export function relayEvents(
       if (!isReleased) isClean &&= pieces.every((piece) => redactedBytes(piece, upstream) === piece);
       const outcome = observer.early;
       if (outcome !== null)
-        known.resolve({ outcome: exchange.outcome(classificationOf(job, exchange, outcome)), id: outcome.id });
+        known.resolve({
+          outcome: exchange.outcome(classificationOf(job, exchange, outcome)),
+          id: shownId(outcome.id, upstream),
+        });
       return pieces;
     },
     // An upstream that quotes its key does so in an error, which is the first event if the key is refused.
@@ -60,7 +63,7 @@ export function relayEvents(
     outcome: exchange.end(
       by === "source" || outcome.complete ? classificationOf(job, exchange, outcome) : brokenOff(exchange, by, outcome),
     ),
-    id: outcome.id,
+    id: shownId(outcome.id, upstream),
   }));
   return { body, ended: Promise.race([known.promise, whole]) };
 }

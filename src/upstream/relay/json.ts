@@ -5,6 +5,7 @@
  */
 import type { Classification, Usage } from "../../call.ts";
 import { classify } from "../classify.ts";
+import { answerHeaders } from "../endpoints.ts";
 import { isEventStream } from "../streamed-answer.ts";
 import { readJsonAnswer } from "../../protocol/response/read.ts";
 import { floatsToBase64 } from "../../protocol/response/embeddings.ts";
@@ -14,6 +15,7 @@ import { readAhead } from "./ahead.ts";
 import { reportedError, type Relayed, type RelayInProgress } from "./types.ts";
 import { pump, type PumpEnd, type Source } from "./pump.ts";
 import { redactedBytes, redacting } from "./redact.ts";
+import { shownId } from "../redact.ts";
 
 /** Largest announced answer that is read whole: most are a few KB, and reading one whole is faster than relaying it in pieces. */
 const WHOLE_BYTES_MAX = 256 * 1024;
@@ -52,20 +54,27 @@ function announcedBytes({ headers }: Response): number {
 function relayWhole({ job, exchange, deps }: RelayInProgress, response: Response, bytes: Uint8Array): Relayed {
   const { upstream, lease, endpoint } = job;
   const { status, headers } = response;
+  const shownHeaders = answerHeaders(headers, upstream);
   const read = readJsonAnswer(endpoint, bytes);
   if (!read.ok || read.hasError) {
     const text = new TextDecoder().decode(bytes);
     const answer = { status, headers, nowMs: deps.now(), body: { ok: true, text } } as const;
     const classification = classify(upstream, lease.model, answer);
     if (classification.kind === "failure")
-      return { kind: "failed", outcome: exchange.end(classification), answer: { status, headers, text } };
+      return { kind: "failed", outcome: exchange.end(classification), answer: { status, headers: shownHeaders, text } };
   }
   const { usage, model, finishReason, id } = read;
   // A cost that the upstream names stays as it was written.
   const priced = usage === null || usage.costNanoUsd !== null ? bytes : withCost(bytes, job.costUsdOf(usage));
   const body = redactedBytes(job.base64 ? floatsToBase64(priced) : priced, upstream);
   const outcome = exchange.end({ kind: "success", text: "", model: model ?? lease.model, finishReason, usage });
-  return { kind: "answered", status, headers, body, ended: Promise.resolve({ outcome, id }) };
+  return {
+    kind: "answered",
+    status,
+    headers: shownHeaders,
+    body,
+    ended: Promise.resolve({ outcome, id: shownId(id, upstream) }),
+  };
 }
 
 function withCost(bytes: Uint8Array, costUsd: number | null): Uint8Array {
@@ -74,7 +83,8 @@ function withCost(bytes: Uint8Array, costUsd: number | null): Uint8Array {
 
 /** Relays the answer as it comes. */
 function relayInPieces({ job, exchange, deps }: RelayInProgress, response: Response, source: Source): Relayed {
-  const { status, headers } = response;
+  const { status } = response;
+  const headers = answerHeaders(response.headers, job.upstream);
   const observer = new AnswerObserver({ endpoint: job.endpoint, costUsdOf: (usage: Usage) => job.costUsdOf(usage) });
   // A stream of events in place of JSON is relayed as it is: its client sees at once what it got.
   const isEvents = isEventStream(response);
@@ -94,7 +104,7 @@ function relayInPieces({ job, exchange, deps }: RelayInProgress, response: Respo
     ended: ended.then(({ outcome, by }) => {
       const hasLeft = by === "client" && !outcome.complete;
       const classification = hasLeft ? exchange.stopped("cancelled") : classificationOf(outcome);
-      return { outcome: exchange.end(classification), id: outcome.id };
+      return { outcome: exchange.end(classification), id: shownId(outcome.id, job.upstream) };
     }),
   };
 }

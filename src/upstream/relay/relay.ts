@@ -4,6 +4,7 @@
  */
 import { discard, readBody } from "../read-body.ts";
 import { classify, type Answer } from "../classify.ts";
+import { answerHeaders } from "../endpoints.ts";
 import { Exchange, notSent } from "../exchange.ts";
 import { isEventStream } from "../streamed-answer.ts";
 import { relayEvents } from "./events.ts";
@@ -21,7 +22,8 @@ export async function relay(job: RelayJob, deps: RelayDeps): Promise<Relayed> {
   if (!response.ok) return await relayError(inProgress, response);
   if (job.stream && isEventStream(response) && response.body !== null && job.endpoint !== "embeddings") {
     const { body, ended } = relayEvents(inProgress, response.body, job.endpoint);
-    return { kind: "answered", status: response.status, headers: response.headers, body, ended };
+    const headers = answerHeaders(response.headers, job.upstream);
+    return { kind: "answered", status: response.status, headers, body, ended };
   }
   return await relayJson(inProgress, response);
 }
@@ -37,5 +39,5 @@ async function relayError({ job, exchange, deps }: RelayInProgress, response: Re
   }
   const outcome = exchange.end(classify(upstream, lease.model, answer));
   const text = answer.body?.ok === true ? answer.body.text : "";
-  return { kind: "failed", outcome, answer: { status, headers, text } };
+  return { kind: "failed", outcome, answer: { status, headers: answerHeaders(headers, upstream), text } };
 }

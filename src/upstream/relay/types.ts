@@ -36,15 +36,16 @@ export type RelayDeps = ExchangeDeps & {
 /** What an answer ended as, known before its last bytes go to the client. `id` is the upstream's id of the answer. */
 export type RelayEnd = { outcome: Outcome; id: string | null };
 
-/** An error answer as its upstream wrote it. */
-export type ErrorAnswer = { status: number; headers: Headers; text: string };
+/** An error answer as its upstream wrote it, with the headers that clients get. */
+export type ErrorAnswer = { status: number; headers: Record<string, string>; text: string };
 
 export type RelayFailed = { kind: "failed"; outcome: Outcome; answer: ErrorAnswer | null };
 
 export type RelayAnswered = {
   kind: "answered";
   status: number;
-  headers: Headers;
+  /** Those that clients get. */
+  headers: Record<string, string>;
   body: ReadableStream<Uint8Array> | Uint8Array;
   /** Never rejects. */
   ended: Promise<RelayEnd>;

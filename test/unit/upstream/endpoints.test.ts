@@ -95,6 +95,18 @@ describe("relayHeaders", () => {
 });
 
 describe("answerHeaders", () => {
+  const upstream = makeUpstream();
+
+  it("have no key of the upstream's, in none of them", () => {
+    const quoting = { "openai-model": `m ${KEY}`, "x-ratelimit-limit-requests": KEY, "x-request-id": `req ${KEY}!` };
+    expect(answerHeaders(new Headers({ ...quoting, "content-type": `text/plain; key=${KEY}` }), upstream)).toEqual({
+      "content-type": "text/plain; key=[redacted]",
+      "openai-model": "m [redacted]",
+      "x-ratelimit-limit-requests": "[redacted]",
+      "x-upstream-request-id": "req [redacted]!",
+    });
+  });
+
   it("passes on what clients read, and nothing that the gateway or the connection says itself", () => {
     const headers = new Headers({
       "access-control-allow-origin": "*",
@@ -120,7 +132,7 @@ describe("answerHeaders", () => {
       "x-request-id": "req_upstream",
       "x-should-retry": "true",
     });
-    expect(answerHeaders(headers)).toEqual({
+    expect(answerHeaders(headers, upstream)).toEqual({
       "anthropic-ratelimit-requests-remaining": "9",
       "content-type": "application/json; charset=utf-8",
       "openai-model": "gpt-x",
@@ -132,6 +144,8 @@ describe("answerHeaders", () => {
       "x-ratelimit-reset-tokens": "6m0s",
       "x-upstream-request-id": "req_upstream",
     });
-    expect(answerHeaders(new Headers({ "request-id": "req_1" }))).toEqual({ "x-upstream-request-id": "req_1" });
+    expect(answerHeaders(new Headers({ "request-id": "req_1" }), upstream)).toEqual({
+      "x-upstream-request-id": "req_1",
+    });
   });
 });

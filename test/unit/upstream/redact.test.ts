@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { ownSecrets, redacted, shownMessage, withoutOwnSecrets } from "../../../src/upstream/redact.ts";
+import {
+  ownSecrets,
+  redacted,
+  shownMessage,
+  withoutOwnSecrets,
+  withoutSecretsIn,
+} from "../../../src/upstream/redact.ts";
+import { FORMS, quotesKey } from "../../support/quoted-key.ts";
 import { KEY, makeUpstream } from "./make.ts";
 
 const upstream = makeUpstream();
@@ -55,5 +62,45 @@ describe("a message that is shown", () => {
   it("cannot lead to half a key by being cut", () => {
     for (let at = 0; at < 600; at += 7)
       expect(shownMessage(`${"x ".repeat(at)}${KEY}`, upstream)).not.toContain("0123");
+  });
+});
+
+describe("a secret with JSON escapes", () => {
+  it.each(Object.entries(FORMS))("is blanked in a text: %s", (_, form) => {
+    expect(withoutOwnSecrets(`{"a":"\\n${form(KEY)}"}`, upstream)).toBe('{"a":"\\n[redacted]"}');
+    expect(quotesKey(redacted(form(KEY), upstream), KEY)).toBe(false);
+    expect(quotesKey(shownMessage(form(KEY), upstream), KEY)).toBe(false);
+  });
+
+  it("is blanked with a slash or a quote that is escaped alone", () => {
+    const odd = makeUpstream({ apiKey: 'a/b+c."d"' });
+    expect(withoutOwnSecrets(`${JSON.stringify('a/b+c."d"')} a\\/b+c.\\"d\\"`, odd)).toBe('"[redacted]" [redacted]');
+    expect(withoutOwnSecrets("a/b+cxdd", odd)).toBe("a/b+cxdd");
+  });
+});
+
+describe("a configured header with a scheme", () => {
+  it("is a secret without it", () => {
+    const scheme = makeUpstream({ apiKey: null, headers: { "x-auth": `Token ${KEY}` } });
+    expect(withoutOwnSecrets(`quotes ${KEY}, Token ${KEY}`, scheme)).toBe("quotes [redacted], Token [redacted]");
+  });
+});
+
+describe("an outcome", () => {
+  it("has no key in any of its fields", () => {
+    const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
+    const success = { kind: "success", text: "", model: `m-${KEY}`, finishReason: KEY } as const;
+    expect(withoutSecretsIn({ ...success, usage: { ...usage, serviceTier: KEY } }, upstream)).toEqual({
+      ...success,
+      model: "m-[redacted]",
+      finishReason: "[redacted]",
+      usage: { ...usage, serviceTier: "[redacted]" },
+    });
+    const reason = { reason: "upstream_error", upstream: "acme", status: 500, message: KEY, retryable: true } as const;
+    const failure = { kind: "failure", class: "transient", answered: true, retryAfterMs: null } as const;
+    expect(withoutSecretsIn({ ...failure, reason: { ...reason, upstreamCode: KEY } }, upstream)).toEqual({
+      ...failure,
+      reason: { ...reason, message: "[redacted]", upstreamCode: "[redacted]" },
+    });
   });
 });

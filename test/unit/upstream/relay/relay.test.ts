@@ -46,7 +46,7 @@ describe("an answer that is no success", () => {
     const { outcome, answer } = failedOf(await attempt.run());
     expect(outcome).toMatchObject({ kind: "failure", class: failureClass, reason: { reason } });
     expect(answer).toMatchObject({ status, text: ERROR });
-    expect(answer?.headers.get("x-ratelimit-limit-requests")).toBe("60");
+    expect(answer?.headers["x-ratelimit-limit-requests"]).toBe("60");
     expect(attempt.timer?.stopped).toBe(true);
   });
 
