@@ -301,13 +301,16 @@ const BUDGET_NAMES: Record<Dimension, string> = {
   completion_tokens: "Completion token budget",
 };
 
-function exhaustedMessage({ dimension, limit, spent, reserved, needed, variable }: BudgetFacts): string {
+function exhaustedMessage({ dimension, limit, spent, reserved, needed, param, variable }: BudgetFacts): string {
   const show = dimension === "usd" ? dollars : String;
   const head = `${BUDGET_NAMES[dimension]} exceeded: ${show(spent)} spent, limit is ${show(limit)}`;
   if (variable !== undefined) {
     return `${head}; ${show(reserved)} is reserved by this gateway's runs of the day and this needs ${show(needed)}: the limit is ${variable}`;
   }
-  return `${head}; ${show(reserved)} is reserved and this call needs ${show(needed)}`;
+  // A child run names the field that is too large; it can name less.
+  if (param !== undefined)
+    return `${head}; ${show(reserved)} is reserved, so ${show(Math.max(0, limit - spent - reserved))} is left for the child run, which needs ${show(needed)} (${param})`;
+  return `${head}; ${show(reserved)} is reserved and this call needs ${show(needed)}; the operator can raise the limit (PATCH /runs/:id)`;
 }
 
 function inFlightMessage({ dimension, limit, spent, reserved, needed }: BudgetFacts): string {

@@ -47,7 +47,7 @@ export function parseCall(input: ContentInput, settings: CallSettings, path: Fie
   const { systemSize, paramsFields, schemaSize } = settings;
   const settingsBytes = systemSize.jsonBytes + paramsFields.jsonBytes + (schemaSize?.jsonBytes ?? 0);
   if (content.jsonBytes + settingsBytes > PROMPT_BYTES_MAX) {
-    return tooLarge(path(prompt === undefined ? "messages" : "prompt"));
+    return tooLarge(path(prompt === undefined ? "messages" : "prompt"), content.jsonBytes, settingsBytes);
   }
   const facts = factsOf(messages?.length ?? 1, content, settings);
   const context = settings.context === null ? {} : { context: settings.context };
@@ -101,6 +101,8 @@ function factsOf(messageCount: number, content: ChatFields, settings: CallSettin
   return Object.assign(facts, mergeFacts(own, content.special));
 }
 
-function tooLarge(param: string): { ok: false; reason: Reason } {
-  return { ok: false, reason: { reason: "payload_too_large", what: param, bytesMax: PROMPT_BYTES_MAX, param } };
+function tooLarge(param: string, bytes: number, settingsBytes: number): { ok: false; reason: Reason } {
+  const beside = settingsBytes === 0 ? "" : ` and ${settingsBytes} of system message, params and schema`;
+  const what = `${param} (${bytes} bytes as JSON${beside})`;
+  return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: PROMPT_BYTES_MAX, param } };
 }

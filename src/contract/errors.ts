@@ -70,7 +70,9 @@ export function zodReason(error: z.ZodError): Reason {
   }
   const param = issue.path.length === 0 ? null : pathText(issue.path);
   // Zod opens with a heading such as "Too big: "; what was expected follows it.
-  return invalid(param, issue.message.replace(/^(Invalid|Too)[a-z ]*: /, "")).reason;
+  const problem = issue.message.replace(/^(Invalid|Too)[a-z ]*: /, "");
+  // JSON calls a record an object.
+  return invalid(param, problem.replace("expected record", "expected a JSON object")).reason;
 }
 
 function pathText(path: readonly PropertyKey[]): string {

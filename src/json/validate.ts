@@ -109,9 +109,19 @@ function foundAt(bytes: Uint8Array, at: number): string {
   const byte = bytes[at];
   if (byte === undefined) return "the text ends";
   const isShown = (byte > 0x20 && byte < 0x7f) || byte === NEWLINE || byte === 0x09 || byte === 0x0d;
-  if (isShown) return `found ${JSON.stringify(String.fromCharCode(byte))}`;
+  if (isShown) return `found ${JSON.stringify(wordAt(bytes, at))}`;
   return `found the byte 0x${byte.toString(16).padStart(2, "0")}`;
 }
+
+/** The word that begins at a byte, such as NaN or None, or one character: these are what programs write instead of JSON. */
+function wordAt(bytes: Uint8Array, at: number): string {
+  const text = new TextDecoder("latin1").decode(bytes.subarray(at, at + NO_JSON_CHARS_MAX));
+  return NO_JSON_WORDS.find((word) => text.startsWith(word)) ?? text.slice(0, 1);
+}
+
+/** Values of Python and JavaScript that JSON does not have. No other text of a body is quoted: it may be secret. */
+const NO_JSON_WORDS = ["NaN", "Infinity", "-Infinity", "None", "True", "False", "undefined"];
+const NO_JSON_CHARS_MAX = Math.max(...NO_JSON_WORDS.map(({ length }) => length));
 
 function valueFault(bytes: Uint8Array, start: number, at: number): JsonFault {
   if (bytes[start] === QUOTE) return stringFault(bytes, at);

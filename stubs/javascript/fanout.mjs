@@ -211,9 +211,12 @@ function optionsOf(model, options) {
   return isText(model) ? { ...options, model } : (model ?? options);
 }
 
-function itemOf(prompt) {
+function itemOf(prompt, index) {
   if (isText(prompt)) return { prompt };
-  return Array.isArray(prompt) ? { messages: prompt } : prompt;
+  if (Array.isArray(prompt)) return { messages: prompt };
+  if (typeof prompt === "object" && prompt !== null) return prompt;
+  const name = index === undefined ? "prompt" : `prompts[${index}]`;
+  throw new TypeError(`${name} is ${String(prompt)}, not a string, a list of messages or an object`);
 }
 
 function listOf(prompts) {
@@ -223,7 +226,7 @@ function listOf(prompts) {
 }
 
 function batchOf(list) {
-  return list.every(isText) ? { prompts: list } : { items: list.map(itemOf) };
+  return list.every(isText) ? { prompts: list } : { items: list.map((each, index) => itemOf(each, index)) };
 }
 
 /** The fields of POST /runs: limits go into `budget`. */

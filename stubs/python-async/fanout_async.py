@@ -184,7 +184,8 @@ async def llm_stream(prompts, model=None, **options):
     if all(isinstance(prompt, str) for prompt in prompts):
         fields = {"prompts": prompts}
     else:
-        fields = {"items": [_item(prompt) for prompt in prompts]}
+        items = [_item(each, f"prompts[{i}]") for i, each in enumerate(prompts)]
+        fields = {"items": items}
     fields = {**fields, **_optional(model=model), **options}
     async for event in _exchange("/batch", fields, last="group_completed"):
         yield event
@@ -290,10 +291,14 @@ async def FINAL(x):
     await llm_log("final_result", output=output, data=x)
 
 
-def _item(prompt):
+def _item(prompt, name="prompt"):
     if isinstance(prompt, dict):
         return prompt
-    return {"messages" if isinstance(prompt, list) else "prompt": prompt}
+    if isinstance(prompt, (str, list)):
+        return {"prompt" if isinstance(prompt, str) else "messages": prompt}
+    # A table's empty cell is NaN, which JSON does not have.
+    message = f"{name} is {prompt!r:.40}, not a string, a list of messages or a dict"
+    raise TypeError(message)
 
 
 def _optional(**fields):

@@ -277,10 +277,14 @@ def SUBMIT(**fields):
     FINAL(fields)
 
 
-def _item(prompt):
+def _item(prompt, name="prompt"):
     if isinstance(prompt, dict):
         return prompt
-    return {"messages" if isinstance(prompt, list) else "prompt": prompt}
+    if isinstance(prompt, (str, list)):
+        return {"prompt" if isinstance(prompt, str) else "messages": prompt}
+    # A table's empty cell is NaN, which JSON does not have.
+    message = f"{name} is {prompt!r:.40}, not a string, a list of messages or a dict"
+    raise TypeError(message)
 
 
 def _batch_request(prompts, model, options):
@@ -293,7 +297,8 @@ def _batch_request(prompts, model, options):
     if all(isinstance(prompt, str) for prompt in prompts):
         fields = {"prompts": prompts}
     else:
-        fields = {"items": [_item(prompt) for prompt in prompts]}
+        items = [_item(each, f"prompts[{i}]") for i, each in enumerate(prompts)]
+        fields = {"items": items}
     return prompts, {**fields, "model": model, **options}
 
 

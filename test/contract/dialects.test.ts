@@ -88,7 +88,8 @@ describe.each(CLIENTS)("%s", (_, client, failed) => {
     run = await world.openRun({ default_model: "up-1", budget: { calls: 2 }, max_parallel: 1 });
     const prompts = ["a", "b", "c", "d"];
     const results = await client().list(prompts);
-    const spent = "Global call budget exceeded: 2 spent, limit is 2; 0 is reserved and this call needs 1";
+    const spent =
+      "Global call budget exceeded: 2 spent, limit is 2; 0 is reserved and this call needs 1; the operator can raise the limit (PATCH /runs/:id)";
     const told = failed(spent).replace("500", "402");
     if (!Array.isArray(results)) throw new Error("no list");
     expect(results.filter((text) => text === told)).toHaveLength(2);

@@ -266,6 +266,19 @@ return [await tool_call("t", q=1), await FINAL({"a": 1}), (await llm_budget())["
     ]);
   });
 
+  it("names the prompt that is none by its index, and sends nothing", async () => {
+    const { printed, seen } = await python(
+      `
+try:
+    await llm_query_batch(["a", float("nan")])
+except TypeError as e:
+    return str(e)`,
+      echo,
+    );
+    expect(printed).toBe("prompts[1] is nan, not a string, a list of messages or a dict");
+    expect(seen).toEqual([]);
+  });
+
   it("refuses a string instead of a list of prompts, and sends nothing for an empty list", async () => {
     const { printed, seen } = await python(
       `

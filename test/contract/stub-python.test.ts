@@ -85,6 +85,19 @@ except TypeError as e:
     expect(seen).toEqual([]);
   });
 
+  it("names the prompt that is none by its index, and sends nothing", async () => {
+    const { printed, seen } = await python(
+      `
+try:
+    llm_query_batch(["a", "b", float("nan")])
+except TypeError as e:
+    report(str(e))`,
+      echo,
+    );
+    expect(printed).toBe("prompts[2] is nan, not a string, a list of messages or a dict");
+    expect(seen).toEqual([]);
+  });
+
   it("sends chat messages and items if not all prompts are strings", async () => {
     const { seen } = await python(
       `llm_query([{"role": "user", "content": "x"}]); llm_query_batch(["p", {"id": "i", "prompt": "q"}]); report(0)`,

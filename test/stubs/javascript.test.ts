@@ -121,6 +121,7 @@ it("opens a child run with limits and settings, returns what its scope returns, 
 it("refuses a string instead of a list: each letter would be paid for", async () => {
   const seen = await gateway((response) => response.end());
   await expect(stub.llmQueryBatch("text" as never)).rejects.toThrow(TypeError);
+  await expect(stub.llmQueryBatch(["a", NaN as never])).rejects.toThrow("prompts[1] is NaN, not a string");
   await expect(stub.llmStream("text" as never).next()).rejects.toThrow(TypeError);
   expect(seen.received).toEqual([]);
 });

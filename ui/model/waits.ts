@@ -43,5 +43,5 @@ function causeOf(wait: Readonly<Record<string, unknown>>): string | null {
   if ("provider_batch" in wait) return "a batch of the provider, at a lower price";
   if (wait["confirmation"] === true) return "a confirmation: the quote is above confirm_over of the run";
   if (wait["retry"] === true) return "the pause before a retry";
-  return wait["permit"] === true ? "a permit: as many calls as the run may have are in flight" : null;
+  return wait["permit"] === true ? "one of the run's calls to end: as many are in flight as max_parallel allows" : null;
 }

@@ -145,7 +145,7 @@ describe("a batch that is refused", () => {
   it("holds a prompt that is too large to store", () => {
     expect(refused({ prompts: ["a", "b", "c", "x".repeat(PROMPT_BYTES_MAX + 1)] })).toEqual({
       reason: "payload_too_large",
-      what: "prompts[3]",
+      what: "prompts[3] (1500001 bytes as JSON)",
       bytesMax: PROMPT_BYTES_MAX,
       param: "prompts[3]",
     });

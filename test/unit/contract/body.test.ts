@@ -159,7 +159,7 @@ describe("the message about a body that is not JSON", () => {
     ["{} true", 'found "t" at line 1, column 4 (byte 3); expected the end'],
     ["[}", 'found "}" at line 1, column 2 (byte 1); expected a value or ]'],
     ["hello", 'found "h" at line 1, column 1 (byte 0); expected a value'],
-    ["NaN", 'found "N" at line 1, column 1 (byte 0); expected a value'],
+    ["NaN", 'found "NaN" at line 1, column 1 (byte 0); expected a value'],
     ["01", 'found "1" at line 1, column 2 (byte 1); expected the end'],
     ["[[1,[2]]", "the text ends at line 1, column 9 (byte 8); expected , or ]"],
   ];

@@ -3,7 +3,7 @@ import { addedUp, waitsIn } from "../../../ui/model/waits.ts";
 
 describe("what queued calls wait for", () => {
   it.each([
-    [{ permit: true }, /^a permit/],
+    [{ permit: true }, /^one of the run.s calls to end/],
     [{ retry: true, ready_in_ms: 10 }, /^the pause before a retry$/],
     [{ budget: "usd" }, /^the budget \(usd\)/],
     [{ confirmation: true }, /^a confirmation/],
