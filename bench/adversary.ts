@@ -1,10 +1,10 @@
 /**
- * `npm run bench:adversary [-- --requests=100000 --runs=600 --seed=1 --only=deepseek --show=20]`: is the budget hard
+ * `npm run bench:adversary [-- --requests=100000 --runs=600 --seed=1 --foreign=1 --only=resolves,deepseek]`: is the budget hard
  * against the upstream's own bill, whatever a client sends and however the upstream reads and bills it? Exit status 1 when
  * a guarantee does not hold. README.md explains the figures.
  */
 import { parseArgs } from "node:util";
-import { campaign } from "./adversary/campaign.ts";
+import { campaign, FOREIGN_SHARE } from "./adversary/campaign.ts";
 import { faultTable, personalityTable } from "./adversary/tables.ts";
 import { machine, writeResult } from "./results.ts";
 import { tableOf } from "./table.ts";
@@ -16,6 +16,8 @@ const { values } = parseArgs({
     seed: { type: "string", default: "1" },
     abreast: { type: "string", default: "6" },
     batches: { type: "string", default: "40" },
+    only: { type: "string", default: "" },
+    foreign: { type: "string", default: String(FOREIGN_SHARE) },
     show: { type: "string", default: "12" },
   },
 });
@@ -24,6 +26,7 @@ const seed = Number(values.seed);
 const result = await campaign({
   ...{ requests: Number(values.requests), runs: Number(values.runs), seed, abreast: Number(values.abreast) },
   batches: Number(values.batches),
+  drawn: { only: values.only.split(",").filter((name) => name !== ""), foreign: Number(values.foreign) },
   progress: (line) => console.error(line),
 });
 

@@ -33,7 +33,7 @@ export async function batchStorm(gateway: Gateway, plan: StormPlan): Promise<Sto
   let marks = 0;
   const lines = Array.from({ length: plan.requests }, (_, at) => {
     const scene: Scene = {
-      ...{ personality: plan.personality, run: number, random, malice: plan.malice },
+      ...{ personality: plan.personality, run: number, random, malice: plan.malice, foreign: plan.foreign ?? 0 },
       ...{ mood: plan.moodAt(at / plan.requests), next: () => (marks += 1) },
     };
     const body = write(drawLine(scene, family));

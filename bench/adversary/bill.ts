@@ -1,5 +1,6 @@
 /** What a request costs at an upstream of some personality, read and counted as that server would. */
 import { isTrue, itemsOf, jsonOf, member, numberOf, textOf, type KeyPolicy, type Value } from "./lenient-json.ts";
+import { resolved, thoughtsOf } from "./references.ts";
 import { FILE_TOKENS, LARGE_FACTOR, MEDIA_TOKENS, PRICE, type Personality } from "./personalities.ts";
 import type { Random } from "./random.ts";
 import { countTokens } from "./tokenizers.ts";
@@ -42,9 +43,10 @@ const FREE = new Set(
   ).split(" "),
 );
 
-export function billOf(personality: Personality, family: Family, body: Value, random: Random): Bill {
+/** `betas`: what the header of that name holds. */
+export function billOf(personality: Personality, family: Family, body: Value, random: Random, betas = ""): Bill {
   const request = personality.extras === true ? withExtraBody(body) : body;
-  return new Biller(personality, family, request, random).bill();
+  return new Biller(personality, family, request, random).bill(betas);
 }
 
 /** Proxies that merge what the client puts into `extra_body` over the rest. */
@@ -72,11 +74,11 @@ class Biller {
     this.#keys = personality.keys;
   }
 
-  bill(): Bill {
+  bill(betas: string): Bill {
     const prompts = this.#prompts();
-    const prompt = this.#promptTokens() + this.#extraPromptTokens();
+    const prompt = this.#promptTokens() + this.#extraPromptTokens() + this.#resolvedTokens(betas);
     const cap = this.#cap();
-    const completionTokens = this.#completionTokens(cap, prompts);
+    const completionTokens = this.#completionTokens(cap, prompts) + this.#thoughts(cap);
     // Each prompt of a list is a prompt of its own, with the template of its own.
     const promptTokens = prompt + this.#hiddenTokens() * prompts;
     const split = this.#split(promptTokens);
@@ -172,7 +174,8 @@ class Biller {
     const get = (name: string) => member(part, name, this.#keys);
     const type = textOf(get("type")) ?? "";
     if (["image_url", "image", "input_image"].some((name) => get(name) !== undefined) || type === "image") {
-      return this.#media(MEDIA_TOKENS, `${type} as an image`);
+      const list = itemsOf(get("image_url") ?? get("source") ?? get("image"));
+      return this.#media(MEDIA_TOKENS * Math.max(1, list.length), `${type} as an image`);
     }
     if (get("input_audio") !== undefined || get("audio_url") !== undefined) return this.#media(MEDIA_TOKENS, "a sound");
     if (["file", "document_url", "video_url", "file_data", "file_id"].some((name) => get(name) !== undefined)) {
@@ -187,6 +190,8 @@ class Biller {
     const type = textOf(member(source, "type", this.#keys));
     const content = member(source, "content", this.#keys);
     const data = member(source, "data", this.#keys);
+    const names = ["file_id", "url"].some((name) => textOf(member(source, name, this.#keys)) !== null);
+    if (this.#personality.resolves === true && names) return this.#media(FILE_TOKENS, "a named document");
     if (content !== undefined) return this.#contentTokens(content, "content");
     if (type === "text" && data !== undefined) return this.#contentTokens(data, "data");
     return this.#media(FILE_TOKENS, "a document");
@@ -277,6 +282,19 @@ class Biller {
     const fast = textOf(this.#get("speed")) === "fast" ? this.#noting("fast", 6) : 1;
     const geo = textOf(this.#get("inference_geo")) === "us" ? this.#noting("in the US", 1.1) : 1;
     return large * fast * geo;
+  }
+
+  #resolvedTokens(betas: string): number {
+    if (this.#personality.resolves !== true) return 0;
+    const { promptTokens, notes } = resolved(this.#body, betas, this.#keys);
+    this.#notes.push(...notes);
+    return promptTokens;
+  }
+
+  #thoughts(cap: number | null): number {
+    if (this.#personality.resolves !== true || this.#family === "embeddings") return 0;
+    const tokens = thoughtsOf(this.#body, cap ?? COMPLETION_TOKENS_MAX, this.#keys);
+    return tokens === 0 ? 0 : this.#noting(`thoughts: ${tokens} completion tokens`, tokens);
   }
 
   #extraPromptTokens(): number {

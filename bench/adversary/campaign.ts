@@ -2,7 +2,7 @@
 import { PERSONALITIES } from "./personalities.ts";
 import { batchStorm, startBatchGateway } from "./batches.ts";
 import { knownPlans } from "./known.ts";
-import { batchPlans, plansOf } from "./plans.ts";
+import { batchPlans, plansOf, type Drawn } from "./plans.ts";
 import { storm, type StormPlan, type StormResult } from "./storm.ts";
 import { faultsOf, type Fault } from "./verdict.ts";
 import { before, startWorld, type StartGateway, type World } from "./world.ts";
@@ -19,6 +19,7 @@ export type CampaignOptions = {
   abreast: number;
   /** Batch files, of `LINES` lines each, before a gateway with R2; 0 = none. */
   batches: number;
+  drawn?: Drawn;
   start?: StartGateway;
   progress?: (line: string) => void;
 };
@@ -36,6 +37,8 @@ export type Campaign = {
   seconds: number;
 };
 
+/** Share of requests with something foreign to its place. */
+export const FOREIGN_SHARE = 0.1;
 /** Attempts of one call. */
 const ATTEMPTS_MAX = 2;
 /** First calls of one personality, at most. */
@@ -49,7 +52,8 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
   const startedMs = performance.now();
   const world = await startWorld(options.seed, ATTEMPTS_MAX, options.start);
   try {
-    const { storms, probes } = plansOf(options.seed, options.requests, options.runs);
+    const { drawn = { only: [], foreign: FOREIGN_SHARE } } = options;
+    const { storms, probes } = plansOf(options.seed, options.requests, options.runs, drawn);
     const faults: Fault[] = [];
     const results: StormResult[] = [];
     const holes: string[] = [];
@@ -78,7 +82,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
       try {
         const other = { ...world, gateway };
         for (const result of await meet(other, options.seed, 700)) take(result, faultsOf(result, world.mock, 1));
-        await pool(3, batchPlans(options.seed, options.batches, LINES), async (plan) => {
+        await pool(3, batchPlans(options.seed, options.batches, LINES, drawn), async (plan) => {
           const result = await batchStorm(gateway, plan);
           take(result, faultsOf(result, world.mock));
         });

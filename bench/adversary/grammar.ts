@@ -1,5 +1,6 @@
 /** The seeded grammar of hostile requests: what a program could send, and what somebody sends who looks for a hole. */
 import type { Family } from "./bill.ts";
+import { addForeign, foreignHeaders } from "./foreign.ts";
 import {
   find,
   memberOf,
@@ -26,6 +27,7 @@ export type HostileRequest = {
   calls: number;
   /** The client leaves then; null = never. */
   leavesAfterMs: number | null;
+  headers?: Record<string, string>;
 };
 
 export type Scene = {
@@ -37,6 +39,8 @@ export type Scene = {
   random: Random;
   /** Share of requests that are bent in some way. */
   malice: number;
+  /** Share of requests with something that is foreign to its place; absent = none. */
+  foreign?: number;
 };
 
 const V1: Record<Family, string> = {
@@ -70,13 +74,16 @@ export function drawRequest(scene: Scene): HostileRequest {
   const { random } = scene;
   const way = random.weighted(WAYS);
   const leavesAfterMs = random.chance(0.04) ? random.integer(1, 60) : null;
-  if (way === "v1") return { ...v1Request(scene, familyOf(scene)), leavesAfterMs };
-  return { ...nativeRequest(scene, way), leavesAfterMs };
+  const request = way === "v1" ? v1Request(scene, familyOf(scene)) : nativeRequest(scene, way);
+  if (!random.chance(scene.foreign ?? 0)) return { ...request, leavesAfterMs };
+  addForeign(random, request.tree);
+  return { ...request, text: write(request.tree), headers: foreignHeaders(random), leavesAfterMs };
 }
 
 /** A body for a line of a batch file. */
 export function drawLine(scene: Scene, family: Family): ObjectTree {
   const body = v1Body(scene, family);
+  if (scene.random.chance(scene.foreign ?? 0)) addForeign(scene.random, body);
   // Lines cannot stream: the batch would be refused whole.
   if (!scene.random.chance(0.01)) body.members = body.members.filter((member) => !/^stream/i.test(nameOf(member)));
   return body;

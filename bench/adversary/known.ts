@@ -175,6 +175,31 @@ const CASES: readonly Known[] = [
       }),
   },
   {
+    ...{ name: "an item's reference among messages", personality: "resolves", path: CHAT, usd: 0.005 },
+    body: (ask) => chat(ask, { max_tokens: 5, messages: [...user(ask), { type: "item_reference", id: "msg_1" }] }),
+  },
+  {
+    ...{
+      name: "an item's reference among Anthropic's messages",
+      personality: "claude-resolves",
+      path: "/v1/messages",
+      usd: 0.005,
+    },
+    body: (ask) => claude(ask, { messages: [...user(ask), { type: "item_reference", id: "msg_1" }] }),
+  },
+  {
+    ...{ name: "reasoning of which only the id is sent", personality: "resolves", path: "/v1/responses", usd: 0.005 },
+    body: (ask) =>
+      objectOf({
+        ...{ model: "", max_output_tokens: 5 },
+        input: [{ type: "reasoning", id: "rs_1", summary: [], encrypted_content: "" }, ...user(ask)],
+      }),
+  },
+  {
+    ...{ name: "thoughts beyond the cap", personality: "claude-resolves", path: "/v1/messages", usd: 0.005 },
+    body: (ask) => claude(ask, { thinking: { type: "enabled", budget_tokens: 9_000 } }),
+  },
+  {
     ...{ name: "many prompts, choices and candidates", personality: "plain", path: "/v1/completions", usd: 0.003 },
     body: (ask) => objectOf({ model: "", prompt: [ask, "b", "c", "d"], n: 3, best_of: 5, max_tokens: 50 }),
   },

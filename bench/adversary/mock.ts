@@ -79,7 +79,15 @@ export async function startMock(seed: number): Promise<Mock> {
         const marker = MARKER.exec(text);
         if (marker === null) mock.unmarked.push(shown(text));
         const [run, call] = [Number(marker?.[1] ?? -1), Number(marker?.[2] ?? -1)];
-        return serve({ personality, family, text, run, call, random: new Random(seed, run, call, mock.requests) });
+        return serve({
+          personality,
+          family,
+          text,
+          run,
+          call,
+          betas: String(request.headers["anthropic-beta"] ?? ""),
+          random: new Random(seed, run, call, mock.requests),
+        });
       })
       .catch(() => response.destroy());
 
@@ -107,15 +115,23 @@ export async function startMock(seed: number): Promise<Mock> {
   });
 }
 
-type Call = { personality: Personality; family: Family; text: string; run: number; call: number; random: Random };
+type Call = {
+  personality: Personality;
+  family: Family;
+  text: string;
+  run: number;
+  call: number;
+  betas: string;
+  random: Random;
+};
 
-function enter({ personality, family, text, run, call, random }: Call): Entry {
+function enter({ personality, family, text, run, call, betas, random }: Call): Entry {
   const entry = { run, request: call, personality: personality.name, family, body: text.slice(0, ENTRY_CHARS_MAX) };
   const body = readBody(text, personality);
   if (body === null) return { ...entry, ending: "invalid", billed: null };
   const ending = random.weighted(personality.endings);
   if (ending === "refuse") return { ...entry, ending, billed: null };
-  const bill = billOf(personality, family, body, random);
+  const bill = billOf(personality, family, body, random, betas);
   // What a filter stops costs its prompt.
   if (ending === "content-filter") return { ...entry, ending, billed: promptOnly(bill) };
   return { ...entry, ending, billed: bill };

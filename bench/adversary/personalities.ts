@@ -40,6 +40,8 @@ export type Personality = {
   extras?: true;
   /** Writes each new prompt to its cache by itself, at the write price. */
   writesByItself?: true;
+  /** Resolves what names something that it holds, wherever it stands, and bills thoughts beyond the cap. */
+  resolves?: true;
   /** Names the cost in `usage.cost`, a little below its list. */
   namesCost?: true;
   /** Prices of a tier, beside the list, in the operator's configuration, if the gateway takes any. */
@@ -146,6 +148,8 @@ export const PERSONALITIES: readonly Personality[] = [
   openai("extras", { extras: true, template: 21 }),
   openai("writes", { writesByItself: true, config: { prices: WRITE_PRICES } }),
   openai("router", { namesCost: true, keys: "last", template: 35 }),
+  openai("resolves", { resolves: true, template: 21 }),
+  anthropic("claude-resolves", { resolves: true }),
   anthropic("claude", { toolsTemplate: 350 }),
   anthropic("claude-tools", { toolsTemplate: 690, tokenizer: "prose" }),
   anthropic("claude-folds", { keys: "fold", tokenizer: "bytes" }),

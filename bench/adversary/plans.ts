@@ -5,21 +5,42 @@ import { Random } from "./random.ts";
 import type { StormPlan } from "./storm.ts";
 import type { Mood } from "./texts.ts";
 
+/** Which requests are drawn, and of whom. */
+export type Drawn = {
+  /** Personalities that are attacked; empty = all. */
+  only: readonly string[];
+  /** Share of requests with something foreign to its place. */
+  foreign: number;
+};
+
 /** Storms of many requests, and probes of one: a probe hides no undercharged call behind an overcharged one. */
-export function plansOf(seed: number, requests: number, runs: number): { storms: StormPlan[]; probes: StormPlan[] } {
+export function plansOf(
+  seed: number,
+  requests: number,
+  runs: number,
+  drawn: Drawn,
+): { storms: StormPlan[]; probes: StormPlan[] } {
   const probeCount = Math.max(PERSONALITIES.length, Math.floor(requests / 20));
   const storms = Array.from({ length: runs }, (_, at) =>
-    stormPlan(seed, 1_000 + at, Math.ceil((requests - probeCount) / runs)),
+    stormPlan(seed, 1_000 + at, Math.ceil((requests - probeCount) / runs), drawn),
   );
-  const probes = Array.from({ length: probeCount }, (_, at) => probePlan(seed, 100_000 + at));
+  const probes = Array.from({ length: probeCount }, (_, at) => probePlan(seed, 100_000 + at, drawn));
   return { storms, probes };
 }
 
-function stormPlan(seed: number, run: number, requests: number): StormPlan {
+function stormPlan(seed: number, run: number, requests: number, drawn: Drawn): StormPlan {
   const random = new Random(seed, run, 1);
   const limits = limitsOf(random, requests);
   return {
-    ...{ run, seed, limits, requests, personality: personalityOf(run), malice: random.pick([0.1, 0.3, 0.6]) },
+    ...{
+      run,
+      seed,
+      limits,
+      requests,
+      personality: personalityOf(run, drawn),
+      foreign: drawn.foreign,
+      malice: random.pick([0.1, 0.3, 0.6]),
+    },
     children: random.chance(0.2) ? childrenOf(random, limits) : [],
     width: random.pick([1, 4, 12, 32]),
     moodAt: moodOf(random),
@@ -27,9 +48,9 @@ function stormPlan(seed: number, run: number, requests: number): StormPlan {
 }
 
 /** Runs of one batch file each. */
-export function batchPlans(seed: number, count: number, lines: number): StormPlan[] {
+export function batchPlans(seed: number, count: number, lines: number, drawn: Drawn): StormPlan[] {
   const personalities = PERSONALITIES.filter(
-    ({ kind, endings }) => kind === "openai" && !endings.some(([end]) => end === "hang"),
+    ({ kind, endings, name }) => isDrawn(name, drawn) && kind === "openai" && !endings.some(([end]) => end === "hang"),
   );
   return Array.from({ length: count }, (_, at) => {
     const run = 900_000 + at;
@@ -37,7 +58,7 @@ export function batchPlans(seed: number, count: number, lines: number): StormPla
     const personality = personalities[at % personalities.length];
     if (personality === undefined) throw new Error("no personality");
     return {
-      ...stormPlan(seed, run, lines),
+      ...stormPlan(seed, run, lines, drawn),
       personality,
       children: [],
       malice: random.pick([0, 0.2]),
@@ -47,18 +68,24 @@ export function batchPlans(seed: number, count: number, lines: number): StormPla
 }
 
 /** One request in a run of its own. */
-function probePlan(seed: number, run: number): StormPlan {
+function probePlan(seed: number, run: number, drawn: Drawn): StormPlan {
   const random = new Random(seed, run, 2);
   const limits = random.chance(0.7) ? { usd: usdFrom(random, 0.0005, 2) } : limitsOf(random, 4);
   const mood = random.pick(["prose", "dense", "mixed"] as const);
   return {
-    ...{ run, seed, limits, requests: 1, personality: personalityOf(run), malice: 0.7 },
+    ...{ run, seed, limits, requests: 1, personality: personalityOf(run, drawn), malice: 0.7 },
+    foreign: drawn.foreign,
     ...{ children: [], width: 1, moodAt: () => mood },
   };
 }
 
-function personalityOf(run: number): Personality {
-  const personality = PERSONALITIES[run % PERSONALITIES.length];
+function isDrawn(name: string, { only }: Drawn): boolean {
+  return only.length === 0 || only.includes(name);
+}
+
+function personalityOf(run: number, drawn: Drawn): Personality {
+  const personalities = PERSONALITIES.filter(({ name }) => isDrawn(name, drawn));
+  const personality = personalities[run % personalities.length];
   if (personality === undefined) throw new Error("no personality");
   return personality;
 }

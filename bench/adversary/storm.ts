@@ -20,6 +20,7 @@ export type StormPlan = {
   requests: number;
   width: number;
   malice: number;
+  foreign?: number;
   /** The mood of a request by its place in the storm, 0 to 1. */
   moodAt: (place: number) => Mood;
 };
@@ -72,6 +73,7 @@ export async function storm(world: World, plan: StormPlan, body?: HostileRequest
       const owner = random.pick(tokens);
       const scene: Scene = {
         ...{ personality: plan.personality, run: owner.number, random, malice: plan.malice, mood: plan.moodAt(place) },
+        foreign: plan.foreign ?? 0,
         next: () => (marks += 1),
       };
       const request = body ?? drawRequest(scene);
@@ -191,9 +193,14 @@ function sleepUntil(signal: AbortSignal, ms: number): Promise<void> {
 const agent = new Agent({ keepAlive: true, maxSockets: Infinity });
 
 /** The status of the answer; 0 where there was none, because the client left or the server did. */
-export function post(gateway: Gateway, token: string, { path, text, leavesAfterMs }: HostileRequest): Promise<number> {
+export function post(
+  gateway: Gateway,
+  token: string,
+  { path, text, leavesAfterMs, headers: more }: HostileRequest,
+): Promise<number> {
   return new Promise((resolve) => {
     const headers = {
+      ...more,
       authorization: `Bearer ${token}`,
       "content-type": "application/json",
       "content-length": Buffer.byteLength(text),
