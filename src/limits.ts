@@ -368,6 +368,21 @@ export const PROMPT_TOKENS_UNSEEN = 4_096;
 /** Templates remembered per upstream: clients choose model names, and all rows of an upstream are read at once. */
 export const TEMPLATES_PER_UPSTREAM_MAX = 256;
 /**
+ * Templates of one upstream that a tree of runs may be the only one to have seen: its further ones count as those of any
+ * other model. So one run that makes up models leaves room for those of others.
+ */
+export const TEMPLATES_PER_TREE_MAX = 32;
+/**
+ * Trees of runs whose reports of one template are kept: six decide what all believe, two for each fact, and two more are
+ * room for newer ones.
+ */
+export const TEMPLATE_WITNESSES_MAX = 8;
+/**
+ * Time for which what a run has seen of a template counts for others, ms: a program that runs once a week still finds it, and
+ * what is no longer true, or never was, fades.
+ */
+export const TEMPLATE_LIFE_MS = 7 * 24 * 3_600_000;
+/**
  * Age up to which an upstream's templates that were read count as new, ms: a run per second must not be a read per run.
  */
 export const TEMPLATES_FRESH_MS = 10_000;

@@ -42,7 +42,9 @@ export const FOREIGN_SHARE = 0.1;
 /** Attempts of one call. */
 const ATTEMPTS_MAX = 2;
 /** First calls of one personality, at most. */
-const MEETING_RUNS = 8;
+const MEETING_RUNS = 16;
+/** Runs that must have seen a template before the others know it. */
+const MEETINGS_OF_EACH = 2;
 /** Personalities that are met at once. */
 const MEETINGS = 6;
 /** Lines of a batch file. */
@@ -73,7 +75,10 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
       take(result, found);
     }
     report(`known holes, open: ${holes.length}`);
-    await pool(options.abreast, storms, async (plan) => take(...(await judged(world, plan))));
+    await pool(options.abreast, storms, async (plan) => {
+      take(...(await judged(world, plan)));
+      if (results.length % 50 === 0) report(`${results.length} runs, ${faults.length} faults`);
+    });
     report(`${storms.length} storms, ${faults.length} faults`);
     await pool(options.abreast * 4, probes, async (plan) => take(...(await judged(world, plan))));
     report(`${probes.length} probes, ${faults.length} faults`);
@@ -81,7 +86,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
       const gateway = await before(world.mock, world.knows, ATTEMPTS_MAX, startBatchGateway);
       try {
         const other = { ...world, gateway };
-        for (const result of await meet(other, options.seed, 700)) take(result, faultsOf(result, world.mock, 1));
+        for (const result of await meet(other, options.seed, 950_000)) take(result, faultsOf(result, world.mock, 1));
         await pool(3, batchPlans(options.seed, options.batches, LINES, drawn), async (plan) => {
           const result = await batchStorm(gateway, plan);
           take(result, faultsOf(result, world.mock));
@@ -107,9 +112,8 @@ async function judged(world: World, plan: StormPlan): Promise<[StormResult, Faul
 }
 
 /**
- * The first calls of each template: at each endpoint one without tools and one with them, one after the other, on each
- * model. They may
- * overrun, once each, because this upstream's template overhead is not known yet.
+ * The first calls of each template: at each endpoint without tools and with them, one after the other, on each model, each in
+ * two runs. They may overrun, once each, because this upstream's template overhead is not known yet.
  */
 async function meet(world: World, seed: number, from: number): Promise<StormResult[]> {
   const results: StormResult[] = [];
@@ -119,10 +123,12 @@ async function meet(world: World, seed: number, from: number): Promise<StormResu
     for (const model of ["m", "m-large"]) {
       for (const tools of [false, true]) {
         for (const path of personality.kind === "anthropic" ? ["/v1/messages"] : OPENAI_PATHS) {
-          const plan = { run, seed, personality, limits, children: [], requests: 1, width: 1, malice: 0 };
-          const request = firstCall(`${personality.name}/${model}`, path, tools, run);
-          results.push(await storm(world, { ...plan, moodAt: () => "prose" }, request));
-          run += 1;
+          for (let times = 0; times < MEETINGS_OF_EACH; times++) {
+            const plan = { run, seed, personality, limits, children: [], requests: 1, width: 1, malice: 0 };
+            const request = firstCall(`${personality.name}/${model}`, path, tools, run);
+            results.push(await storm(world, { ...plan, moodAt: () => "prose" }, request));
+            run += 1;
+          }
         }
       }
     }

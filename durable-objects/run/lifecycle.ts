@@ -20,6 +20,7 @@ import { sha256Hex } from "../../src/run-client/dedupe-key.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
 import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../address.ts";
+import { rootOf } from "./tree/root.ts";
 import { RunAlarm, type AlarmHost } from "./alarm.ts";
 import { CommitQueue } from "./turns/commit-queue.ts";
 import { lanesDueMs } from "./executors/lanes.ts";
@@ -365,7 +366,11 @@ export class RunLifecycle implements AlarmHost {
   /** Reads and reports what upstreams add to prompts, beside everything else. */
   #exchangeTemplates(run: RunState): void {
     const arrived = (): void => this.#commits.poke();
-    const exchange = exchangeTemplates(this.#objects, run.engine.templates, { now: Date.now, arrived });
+    const exchange = exchangeTemplates(this.#objects, run.engine.templates, {
+      root: rootOf(run.settings),
+      now: Date.now,
+      arrived,
+    });
     if (exchange !== null) this.#ctx.waitUntil(exchange);
   }
 

@@ -52,6 +52,7 @@ import type { RunSettings, StoredDocument } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
+import { rootOf } from "./tree/root.ts";
 import { acquire, acquireMany, lendCredit, noteBegun, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
@@ -125,7 +126,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   rootRun(): string | null {
     const { run } = this.#life;
-    return run === null ? null : (run.settings.ancestors[0] ?? run.settings.id);
+    return run === null ? null : rootOf(run.settings);
   }
 
   modelRules(): ModelRulesReply {

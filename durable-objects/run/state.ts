@@ -15,6 +15,7 @@ import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
 import type { IdempotencyKey } from "../../src/run-api/types.ts";
 import { ToolPermits } from "../../src/tools/permits.ts";
+import { rootOf } from "./tree/root.ts";
 import { ClientBoundGroups } from "./client-bound-groups.ts";
 import { InstanceEpoch } from "./store/instance-epoch.ts";
 import { BatchProgress } from "./groups/batch-progress.ts";
@@ -132,6 +133,7 @@ export class RunState {
       {
         random: now.random,
         recallTemplates,
+        root: rootOf(settings),
         factsOf: (slotId) => calls.factsOf(slotId),
         substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),
         countElements: (source) => calls.countElements(source),

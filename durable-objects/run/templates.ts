@@ -5,6 +5,7 @@
  * few reads.
  */
 import { isKnown } from "../../src/budget/template.ts";
+import { testimonyOf } from "../../src/budget/witnesses.ts";
 import type { TemplateRow, Templates } from "../../src/engine/learned/templates.ts";
 import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
 import { withRetry } from "../../src/run-client/retry.ts";
@@ -22,9 +23,9 @@ export function recallTemplates(upstream: string, nowMs: number): readonly Templ
 export function exchangeTemplates(
   objects: Objects,
   templates: Templates,
-  { now, arrived }: { now: () => number; arrived: () => void },
+  { root, now, arrived }: { root: string; now: () => number; arrived: () => void },
 ): Promise<unknown> | null {
-  const news = unstored(templates.takeNews());
+  const news = unstored(templates.takeNews(), root, now());
   const upstreams = new Set([...templates.takeWanted(), ...news.keys()]);
   if (upstreams.size === 0) return null;
   const exchanges = [...upstreams].map(async (upstream) => {
@@ -33,7 +34,7 @@ export function exchangeTemplates(
     // Copied: workerd keeps what a call returned until its next full collection.
     if (rows !== null) recent.set(upstream, { rows: rows.map((row) => ({ ...row })), atMs: now() });
     // If nothing can be read, calls that wait for it must proceed with what this run knows.
-    templates.read(upstream, rows ?? [], now());
+    templates.read(upstream, rows, now());
     arrived();
   });
   return Promise.allSettled(exchanges);
@@ -43,12 +44,17 @@ export function exchangeTemplates(
  * What is new to the upstream objects, too. A run object that slept has forgotten what it knew, but its isolate often has
  * not: without this, each call of a slow run would report once more what is stored.
  */
-function unstored(news: Map<string, TemplateRow[]>): Map<string, TemplateRow[]> {
+function unstored(news: Map<string, TemplateRow[]>, root: string, nowMs: number): Map<string, TemplateRow[]> {
   const left = new Map<string, TemplateRow[]>();
   for (const [upstream, rows] of news) {
     const stored = recent.get(upstream)?.rows ?? [];
-    const isStored = ({ model, shape, ...facts }: TemplateRow): boolean =>
-      stored.some((row) => row.model === model && row.shape === shape && isKnown(row, facts));
+    const isStored = (seen: TemplateRow): boolean =>
+      stored.some(
+        ({ witnesses = [], ...row }) =>
+          row.model === seen.model &&
+          row.shape === seen.shape &&
+          isKnown(testimonyOf(witnesses, root, nowMs).stored, seen),
+      );
     const fresh = rows.filter((row) => !isStored(row));
     if (fresh.length > 0) left.set(upstream, fresh);
   }

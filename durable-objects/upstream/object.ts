@@ -2,12 +2,14 @@
  * What all runs have learned of one upstream. No call passes through it on its way to the upstream: runs read it beside
  * their work and report what is new, so it is written seldom. Its methods are described in src/run-api/upstream-api.ts.
  *
- *   template  one row per model and shape of request: what the upstream adds to prompts, as JSON
+ *   template  one row per model and shape of request: what the upstream adds to prompts as JSON, and who saw it
  */
 import { DurableObject } from "cloudflare:workers";
-import { isKnown, mergedFacts, type TemplateFacts } from "../../src/budget/template.ts";
-import { ANY_MODEL, type TemplateRow } from "../../src/engine/learned/templates.ts";
-import { TEMPLATES_PER_UPSTREAM_MAX } from "../../src/limits.ts";
+import type { TemplateFacts } from "../../src/budget/template.ts";
+import type { Witness } from "../../src/budget/witnesses.ts";
+import { keyOf, learned } from "../../src/engine/learned/reports.ts";
+import type { TemplateRow } from "../../src/engine/learned/templates.ts";
+import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";
 import type { UpstreamApi } from "../../src/run-api/upstream-api.ts";
 
 export class UpstreamObject extends DurableObject<object> implements UpstreamApi {
@@ -24,31 +26,35 @@ export class UpstreamObject extends DurableObject<object> implements UpstreamApi
 
   templates(): TemplateRow[] {
     const rows = this.#sql.exec<{ model: string; shape: string; body: string }>("SELECT * FROM template").toArray();
-    return rows.map(({ model, shape, body }) => {
-      const facts: TemplateFacts = JSON.parse(body);
-      return { model, shape, ...facts };
-    });
+    return rows.map(({ model, shape, body }) => ({ ...stored(JSON.parse(body)), model, shape }));
   }
 
   learn(seen: readonly TemplateRow[]): TemplateRow[] {
+    const nowMs = Date.now();
     this.#storage.transactionSync(() => {
-      const known = new Map(this.templates().map((row) => [`${row.model}\n${row.shape}`, row]));
-      for (const row of seen) {
-        const isRoom = known.has(`${row.model}\n${row.shape}`) || known.size < TEMPLATES_PER_UPSTREAM_MAX;
-        const model = isRoom ? row.model : ANY_MODEL;
-        const key = `${model}\n${row.shape}`;
-        const before = known.get(key);
-        if (isKnown(before, row)) continue;
-        const { model: _model, shape, ...facts } = { ...row, ...mergedFacts(before, row) };
-        known.set(key, { model, shape, ...facts });
-        this.#put(model, shape, facts);
-      }
+      const known = new Map(this.templates().map((row) => [keyOf(row), row]));
+      for (const [key, row] of known) if (this.#hasFaded(row, nowMs)) known.delete(key);
+      for (const row of learned([...known.values()], seen, nowMs)) this.#put(row);
     });
     return this.templates();
   }
 
-  #put(model: string, shape: string, facts: TemplateFacts): void {
+  /** Deletes a row if nobody has seen its template lately, and says so. */
+  #hasFaded({ model, shape, witnesses = [] }: TemplateRow, nowMs: number): boolean {
+    if (witnesses.some(({ seenAtMs }) => nowMs - seenAtMs < TEMPLATE_LIFE_MS)) return false;
+    this.#sql.exec("DELETE FROM template WHERE model = ? AND shape = ?", model, shape);
+    return true;
+  }
+
+  #put({ model, shape, ...facts }: TemplateRow): void {
     const query = "INSERT OR REPLACE INTO template (model, shape, body) VALUES (?, ?, ?)";
     this.#sql.exec(query, model, shape, JSON.stringify(facts));
   }
 }
+
+/** A stored body. One of an earlier version has no witnesses: it counts as what one unknown tree has seen by now. */
+function stored({ witnesses, ...facts }: TemplateFacts & { witnesses?: readonly Witness[] }): StoredFacts {
+  return { ...facts, witnesses: witnesses ?? [{ ...facts, root: "", seenAtMs: Date.now() }] };
+}
+
+type StoredFacts = TemplateFacts & { witnesses: readonly Witness[] };

@@ -66,6 +66,8 @@ export type EngineDeps = {
   countElements?: (source: ElementSource) => ElementCount;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
+  /** The root of the tree that the run belongs to; absent = it is alone. */
+  root?: string;
   /** The run's recorded answers. Absent = it records none. */
   replay?: ReplayDeps;
 };
@@ -160,7 +162,7 @@ export class EngineState {
     this.writtenSeq = this.log.lastSeq;
     this.#maxParallel = options.width;
     this.deps = deps;
-    this.templates = new Templates(deps.recallTemplates);
+    this.templates = new Templates(deps.recallTemplates, deps.root);
     this.window = new CoalescingWindow(options.windowMs, (nowMs) => windowIdOf(nowMs, deps.random()));
   }
 

@@ -1,7 +1,7 @@
 /**
  * What a run knows of its upstreams: the tokens that their templates add to prompts, and how their tokenizers count
  * texts. It is learned from the bills of the run's own attempts, and read from the upstream object, which keeps the
- * facts of all runs. Kept in memory only; the shell reports what is new of templates to the upstream object.
+ * facts of all runs: those count here that two trees of runs have seen (src/budget/witnesses.ts). Kept in memory only; the shell reports what is new of templates to the upstream object.
  */
 import type { CallFacts } from "../../call.ts";
 import { fixedTokensOf } from "../../budget/estimate.ts";
@@ -15,14 +15,23 @@ import {
   type Overhead,
   type TemplateFacts,
 } from "../../budget/template.ts";
+import { testimonyOf, type Witness } from "../../budget/witnesses.ts";
 import { TEMPLATES_FRESH_MS, TEMPLATES_PER_UPSTREAM_MAX, TEXT_MODELS_MAX } from "../../limits.ts";
 import type { Target } from "../shard.ts";
 
 /** The model of facts about all models beyond TEMPLATES_PER_UPSTREAM_MAX: they bound those that are still unseen. */
 export const ANY_MODEL = "*";
 
-/** One template's facts, as objects exchange them. */
-export type TemplateRow = TemplateFacts & { model: string; shape: string };
+/**
+ * One template's facts, as objects exchange them. `root`: the root of the tree of runs that reports them. `witnesses`: who has
+ * seen what of a stored template; an upstream object of an earlier version names none, and its facts are believed.
+ */
+export type TemplateRow = TemplateFacts & {
+  model: string;
+  shape: string;
+  root?: string;
+  witnesses?: readonly Witness[];
+};
 
 /** What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. */
 export type LearnedTemplates = { rows: TemplateRow[]; textRatios: Record<string, number>; isRead: boolean };
@@ -33,12 +42,16 @@ export type RecallTemplates = (upstream: string, nowMs: number) => readonly Temp
 /** The bill of one attempt: see `TemplateSample`. */
 type AttemptBill = { promptTokens: number; byteTokensMax: number | null; textRatio: number | null };
 
-/** What is known of an upstream. */
+/** What is known of an upstream. Templates by model and shape, ratios of billed tokens to the look at texts by model. */
 type Known = {
-  /** By model and shape. */
-  rows: Map<string, TemplateRow>;
-  /** Largest ratio of billed tokens to the look at texts, by model. */
-  textRatios: Map<string, number>;
+  /** Seen by this run's own attempts, or by its tree. */
+  own: Map<string, TemplateRow>;
+  ownRatios: Map<string, number>;
+  /** Believed of what other trees have seen. */
+  shared: Map<string, TemplateRow>;
+  sharedRatios: Map<string, number>;
+  /** Reported, or stored by others lately: no news. */
+  stored: Map<string, TemplateFacts>;
   readAtMs: number;
   /** True when the facts of other runs have arrived, or cannot be read. */
   isRead: boolean;
@@ -46,13 +59,18 @@ type Known = {
 
 export class Templates {
   readonly #recall: RecallTemplates;
+  readonly #root: string;
   readonly #upstreams = new Map<string, Known>();
   #wanted = new Set<string>();
   #news = new Map<string, TemplateRow[]>();
 
-  /** @param recall By default no facts are stored anywhere: then all that is known is what this run has seen. */
-  constructor(recall: RecallTemplates = () => []) {
+  /**
+   * @param recall By default no facts are stored anywhere: then all that is known is what this run has seen.
+   * @param root The root of the tree that the run belongs to.
+   */
+  constructor(recall: RecallTemplates = () => [], root = "") {
     this.#recall = recall;
+    this.#root = root;
   }
 
   /** What to reserve for the template of a call; null if the upstream's template is not learned. */
@@ -61,18 +79,23 @@ export class Templates {
     const known = this.#fresh(upstream, nowMs);
     const shape = shapeOf(facts);
     let largestExcessTokens = 0;
-    for (const row of known.rows.values()) {
-      if (sendsTools(row.shape) === sendsTools(shape))
-        largestExcessTokens = Math.max(largestExcessTokens, row.excessTokens);
+    for (const rows of [known.own, known.shared]) {
+      for (const row of rows.values()) {
+        if (sendsTools(row.shape) === sendsTools(shape))
+          largestExcessTokens = Math.max(largestExcessTokens, row.excessTokens);
+      }
     }
-    const overhead = overheadOf(fixedTokensOf(facts, bounds), known.rows.get(keyOf(model, shape)), largestExcessTokens);
+    const overhead = overheadOf(fixedTokensOf(facts, bounds), factsIn(known, keyOf(model, shape)), largestExcessTokens);
     if (bounds.vouched === true) return { ...overhead, cautiousTokens: overhead.settledTokens };
     return known.isRead ? overhead : { ...overhead, awaitsFacts: true };
   }
 
   /** Largest ratio of billed tokens to the look at texts of a model, whatever its requests' shape; undefined = none. */
   textRatioOf({ upstream, model }: Target): number | undefined {
-    return this.#upstreams.get(upstream)?.textRatios.get(model);
+    const known = this.#upstreams.get(upstream);
+    if (known === undefined) return undefined;
+    const ratios = [known.ownRatios.get(model), known.sharedRatios.get(model)].filter((ratio) => ratio !== undefined);
+    return ratios.length === 0 ? undefined : Math.max(...ratios);
   }
 
   /**
@@ -85,21 +108,24 @@ export class Templates {
     { promptTokens, byteTokensMax, textRatio }: AttemptBill,
   ): void {
     const known = this.#knownOf(upstream);
-    if (textRatio !== null && (known.textRatios.has(model) || known.textRatios.size < TEXT_MODELS_MAX)) {
-      raiseTextRatio(known, model, textRatio);
+    if (textRatio !== null && (known.ownRatios.has(model) || known.ownRatios.size < TEXT_MODELS_MAX)) {
+      raise(known.ownRatios, model, textRatio);
     }
     // An upstream that counts no tokens shows nothing of its template.
     if (bounds.learnsTemplate !== true || byteTokensMax === null || promptTokens < 1) return;
-    const sample = { promptTokens, byteTokensMax, textRatio };
-    const seen = factsFrom(sample);
-    const { rows } = known;
+    const seen = factsFrom({ promptTokens, byteTokensMax, textRatio });
+    const { own, stored } = known;
     // Clients choose models' names, so they must not fill the memory.
-    const isRoom = rows.has(keyOf(model, shape)) || rows.size < TEMPLATES_PER_UPSTREAM_MAX;
+    const isRoom = own.has(keyOf(model, shape)) || own.size < TEMPLATES_PER_UPSTREAM_MAX;
     const name = isRoom ? model : ANY_MODEL;
-    const before = rows.get(keyOf(name, shape));
+    const key = keyOf(name, shape);
+    const before = own.get(key);
     if (isKnown(before, seen)) return;
-    const row = { model: name, shape, ...mergedFacts(before, seen) };
-    rows.set(keyOf(name, shape), row);
+    const facts = mergedFacts(before, seen);
+    const row = { ...facts, model: name, shape, root: this.#root };
+    own.set(key, row);
+    if (isKnown(stored.get(key), facts)) return;
+    stored.set(key, mergedFacts(stored.get(key), facts));
     const news = this.#news.get(upstream)?.filter((other) => other.model !== name || other.shape !== shape) ?? [];
     this.#news.set(upstream, [...news, row]);
   }
@@ -108,29 +134,41 @@ export class Templates {
   learnedOf(upstream: string): LearnedTemplates {
     const known = this.#upstreams.get(upstream);
     if (known === undefined) return { rows: [], textRatios: {}, isRead: false };
-    return { rows: [...known.rows.values()], textRatios: Object.fromEntries(known.textRatios), isRead: known.isRead };
+    const rows = new Map(known.shared);
+    for (const [key, row] of known.own) rows.set(key, { ...row, ...mergedFacts(known.shared.get(key), row) });
+    const textRatios = new Map(known.sharedRatios);
+    for (const [model, ratio] of known.ownRatios) raise(textRatios, model, ratio);
+    return { rows: [...rows.values()], textRatios: Object.fromEntries(textRatios), isRead: known.isRead };
   }
 
   /** Takes in what `learnedOf` has returned elsewhere. */
   adopt(upstream: string, { rows, textRatios, isRead }: LearnedTemplates, nowMs: number): void {
-    if (isRead) this.read(upstream, [], nowMs);
     const known = this.#knownOf(upstream);
+    if (isRead) Object.assign(known, { readAtMs: nowMs, isRead });
     for (const row of rows) {
       const key = keyOf(row.model, row.shape);
-      known.rows.set(key, { ...row, ...mergedFacts(known.rows.get(key), row) });
+      known.shared.set(key, { ...row, ...mergedFacts(known.shared.get(key), row) });
     }
-    for (const [model, ratio] of Object.entries(textRatios)) raiseTextRatio(known, model, ratio);
+    for (const [model, ratio] of Object.entries(textRatios)) raise(known.sharedRatios, model, ratio);
   }
 
-  /** Takes in the facts of the upstream object, which are those of all runs. */
-  read(upstream: string, rows: readonly TemplateRow[], nowMs: number): void {
+  /** Takes in what the upstream object has stored of all runs, in place of what it had; null = it could not be read. */
+  read(upstream: string, rows: readonly TemplateRow[] | null, nowMs: number): void {
     const known = this.#knownOf(upstream);
     known.readAtMs = nowMs;
     known.isRead = true;
+    if (rows === null) return;
+    known.shared.clear();
+    known.sharedRatios.clear();
+    known.stored.clear();
     for (const row of rows) {
       const key = keyOf(row.model, row.shape);
-      known.rows.set(key, { ...row, ...mergedFacts(known.rows.get(key), row) });
-      if (row.textRatio !== undefined) raiseTextRatio(known, row.model, row.textRatio);
+      const { believed, stored } =
+        row.witnesses === undefined ? { believed: row, stored: row } : testimonyOf(row.witnesses, this.#root, nowMs);
+      if (stored !== undefined) known.stored.set(key, stored);
+      if (believed === undefined) continue;
+      known.shared.set(key, { ...believed, model: row.model, shape: row.shape });
+      if (believed.textRatio !== undefined) raise(known.sharedRatios, row.model, believed.textRatio);
     }
   }
 
@@ -165,8 +203,11 @@ export class Templates {
     const known = this.#upstreams.get(upstream);
     if (known !== undefined) return known;
     const fresh = {
-      rows: new Map<string, TemplateRow>(),
-      textRatios: new Map<string, number>(),
+      own: new Map<string, TemplateRow>(),
+      ownRatios: new Map<string, number>(),
+      shared: new Map<string, TemplateRow>(),
+      sharedRatios: new Map<string, number>(),
+      stored: new Map<string, TemplateFacts>(),
       readAtMs: -Infinity,
       isRead: false,
     };
@@ -175,8 +216,14 @@ export class Templates {
   }
 }
 
-function raiseTextRatio({ textRatios }: Known, model: string, ratio: number): void {
-  textRatios.set(model, Math.max(ratio, textRatios.get(model) ?? 0));
+function raise(ratios: Map<string, number>, model: string, ratio: number): void {
+  ratios.set(model, Math.max(ratio, ratios.get(model) ?? 0));
+}
+
+/** What is known of a template: what this run has seen counts at once. */
+function factsIn({ own, shared }: Known, key: string): TemplateFacts | undefined {
+  const seen = own.get(key);
+  return seen === undefined ? shared.get(key) : mergedFacts(shared.get(key), seen);
 }
 
 /** Names of models have no control characters. */
