@@ -89,7 +89,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [ZOD],
   },
   contract: {
-    parts: ["aggregate", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
+    parts: ["aggregate", "bytes", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
     packages: [ZOD],
   },
   // One attempt, by the Worker that holds the client and by lanes alike.
@@ -168,7 +168,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Calls to run objects, from Workers and from other objects.
   // A socket that is being opened keeps its request alive: that is the platform's.
   "run-client": {
-    parts: ["address", "aggregate", "core", "observe", "replay", "turnover"],
+    parts: ["address", "aggregate", "bytes", "core", "observe", "replay", "turnover"],
     types: ["run-api"],
     packages: [PLATFORM],
   },

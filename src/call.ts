@@ -90,8 +90,8 @@ export type CallBody = BodyOptions & {
   raw?: { endpoint: Endpoint; json: string };
 };
 
-/** What the calls of a group share, and their group stores once: options, and the prompt of a batch over chunks. */
-export type SharedBody = BodyOptions & Pick<CallBody, "prompt">;
+/** What the calls of a group share, and their group stores once: options, and the content of a batch that sends one several times. */
+export type SharedBody = BodyOptions & Pick<CallBody, "prompt" | "messages">;
 
 /** The mark with which a provider caches the beginning of a prompt: a field on its last block, with a key for the whole request. */
 export type CacheMark = { by: "cache_control" | "breakpoint" | "key"; key: string; ttl?: "5m" | "1h" };

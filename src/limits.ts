@@ -55,6 +55,18 @@ export const LARGE_BODY_PIECE_BYTES = 32 * 1024;
 export const REFUSED_BODY_BYTES_MAX = 3 * BODY_BYTES_MAX;
 /** Largest single call (prompt or messages with its parameters, as JSON): it must fit one 2 MB row with its page. */
 export const PROMPT_BYTES_MAX = 1_500_000;
+/**
+ * Most values (elements, members) in a JSON body that is read whole: parsing takes up to 1 µs for each, so a body of a few megabytes of
+ * brackets or names would hold its Worker for seconds. The messages of the longest call have three quarters of it.
+ */
+export const JSON_VALUES_MAX = 200_000;
+/**
+ * Most values in a body of `/v1`, which is read in place: 0.1 µs for each, in one piece that holds its Worker. It is three times the
+ * token numbers of the largest request for embeddings, and more messages than any model has room for.
+ */
+export const SCANNED_VALUES_MAX = 1_000_000;
+/** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
+export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */
 export const MAX_TOKENS_MAX = 10_000_000;
 /** Longest time one attempt may take, ms: the longest generations providers allow, and a bound on a lease's life. */
@@ -325,6 +337,11 @@ export const PROMPT_TOKENS_PER_BYTE = 1;
  * batch.
  */
 export const TEXT_LOOK_BYTES_MIN = 4_096;
+/**
+ * Largest prompt whose text gets that look, in UTF-8 bytes: the look takes up to 33 ns a byte, in one piece that holds its Worker. Six
+ * megabytes are two million tokens, which is the widest window that models have; a longer text counts a token per byte.
+ */
+export const TEXT_LOOK_BYTES_MAX = 6_000_000;
 /**
  * Fewest tokens by the look at a text for its answer to judge the tokenizer: the 20 to 350 tokens of a chat template
  * count as text there, and would be most of a shorter prompt.
@@ -1063,6 +1080,13 @@ export const RUN_FULL_RETRY_AFTER_MS = 1_000;
 export const GROUPS_ENDED_KEPT = 8;
 /** Characters of call bodies in one group: those of a full-size request, with room for escapes. */
 export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
+/**
+ * Characters of what the calls of one group share, times its calls, if each call is compared with others (`dedupe`, a run that
+ * records): a hash of each whole call takes 6 ms per MB, and a client sends the shared part once.
+ */
+export const GROUP_HASHED_CHARS_MAX = 64 * 1024 * 1024;
+/** Characters of a graph's shared settings from which they are stored once: shorter ones cost less than reading two texts. */
+export const GRAPH_SETTINGS_CHARS_MIN = 4_096;
 /** Characters of the distinct models that the calls of one group name: they are in one row, which has at most 2 MB. */
 export const GROUP_MODELS_CHARS_MAX = 512 * 1024;
 /** Characters of call pages in one RPC to the run object: during the call they are in memory several times. */

@@ -18,13 +18,15 @@ export class SharedPrefixes {
   readonly #defaults: Options;
   /** By the texts of frames; the defaults' own has none. */
   readonly #frames: ReadonlyMap<string, Frame>;
+  readonly #texts: FrameTexts;
   readonly #default: Frame;
   readonly #counts = new Map<string, number>();
 
-  private constructor(defaults: Options, own: Frame, frames: ReadonlyMap<string, Frame>) {
+  private constructor(defaults: Options, own: Frame, frames: ReadonlyMap<string, Frame>, texts: FrameTexts) {
     this.#defaults = defaults;
     this.#default = own;
     this.#frames = frames;
+    this.#texts = texts;
   }
 
   /**
@@ -37,11 +39,12 @@ export class SharedPrefixes {
     others: readonly Options[] = [],
   ): Promise<SharedPrefixes> {
     const frames = new Map<string, Frame>();
+    const texts = new FrameTexts();
     for (const options of others) {
-      const text = frameText(options);
+      const text = texts.of(options);
       if (!frames.has(text)) frames.set(text, await frameOf(options, hash));
     }
-    return new SharedPrefixes(defaults, await frameOf(defaults, hash), frames);
+    return new SharedPrefixes(defaults, await frameOf(defaults, hash), frames, texts);
   }
 
   /** Counts a call with its text, or as many as it stands for. Every call is counted before the first is marked. */
@@ -85,7 +88,30 @@ export class SharedPrefixes {
     // Calls that override nothing have the very values of their batch: its texts are not compared 50,000 times.
     const isSame = body.schema === schema && toolsOf(body) === toolsOf({ params });
     if (isSame && (isOuter || body.system === system)) return this.#default;
-    return this.#frames.size === 0 ? undefined : this.#frames.get(frameText(body));
+    return this.#frames.size === 0 ? undefined : this.#frames.get(this.#texts.of(body));
+  }
+}
+
+/** The texts of frames, each written once for the same values: calls that inherit a long one have it without a copy. */
+class FrameTexts {
+  readonly #numbers = new Map<unknown, number>();
+  readonly #texts = new Map<string, string>();
+
+  of(options: Options): string {
+    const { system, schema } = options;
+    const key = [system, toolsOf(options), schema].map((part) => this.#numberOf(part)).join(" ");
+    const known = this.#texts.get(key);
+    if (known !== undefined) return known;
+    const text = frameText(options);
+    this.#texts.set(key, text);
+    return text;
+  }
+
+  /** The same number for the same value. */
+  #numberOf(part: unknown): number {
+    const known = this.#numbers.get(part) ?? this.#numbers.size;
+    this.#numbers.set(part, known);
+    return known;
   }
 }
 

@@ -16,8 +16,7 @@ import {
   PARALLEL_MAX,
 } from "../limits.ts";
 import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
-import type { ParsedCall } from "./call.ts";
-import { parseCall } from "./call.ts";
+import { callOf, parseCall, type CallContent, type ParsedCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
@@ -51,7 +50,7 @@ import {
   percentiles,
   rulesOf,
 } from "./fields.ts";
-import { agentsFields, itemsOfOne } from "./steps/agents.ts";
+import { agentsFields, copiesOfOne, type Copied } from "./steps/agents.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { usageDocument } from "./query.ts";
@@ -290,12 +289,9 @@ export function parseBatch(
   if (excess !== null) return excess;
   const envelope = parseEnvelope(value);
   if (!envelope.ok) return envelope;
-  const { prompts, items, settings, shared } = envelope.value;
+  const { shared } = envelope.value;
   const named = new Map<string, ContextReference>();
-  const calls =
-    items === undefined
-      ? eachCall(prompts, (prompt, index) => promptOf(prompt, index, settings))
-      : eachCall(items, (input, index) => itemCall(input, index, settings));
+  const calls = callsOf(envelope.value, promptOf);
   if (!calls.ok) return calls;
   const ids = namesOf(calls.value.map(({ id }) => id));
   const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
@@ -304,11 +300,24 @@ export function parseBatch(
   return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids, contexts } };
 }
 
+function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]> {
+  const { settings } = envelope;
+  if (envelope.items === undefined) {
+    return eachCall(envelope.prompts, (prompt, index) => promptOf(prompt, index, settings));
+  }
+  const { items, content } = envelope;
+  return eachCall(items, (input, index) => itemCall(input, index, settings, content));
+}
+
 /** The options and rules of a batch, and its calls as the schema returns them. */
 export type Envelope = {
   settings: CallSettings;
   shared: Omit<BatchRequest, "calls" | "ids">;
-} & ({ prompts: readonly unknown[]; items: undefined } | { prompts: undefined; items: readonly BatchItem[] });
+} & (
+  | { prompts: readonly unknown[]; items: undefined }
+  /** `content`: that of all items; absent = each has its own. */
+  | { prompts: undefined; items: readonly BatchItem[]; content?: CallContent }
+);
 
 /** Reads all of a batch but the calls of its prompts or items. */
 export function parseEnvelope(value: unknown): Parsed<Envelope> {
@@ -350,13 +359,9 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
   };
   const { over, prompt } = read.data;
   if (over !== undefined) return overEnvelope({ over, prompt }, read.data, settings.value, shared);
-  const copied = itemsOfOne(read.data);
+  const copied = copiesOfOne(read.data);
   if (copied !== null) {
-    if (!copied.ok) return copied;
-    if (prompts !== undefined || items !== undefined) {
-      return invalid(prompts === undefined ? "items" : "prompts", "give either one prompt or several, not both");
-    }
-    return { ok: true, value: { settings: settings.value, shared, prompts: undefined, items: copied.value } };
+    return copied.ok ? copiedEnvelope(copied.value, read.data, settings.value, shared) : copied;
   }
   if (prompts !== undefined)
     return { ok: true, value: { settings: settings.value, shared, prompts, items: undefined } };
@@ -365,6 +370,20 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     "prompts",
     "is missing; expected prompts (an array of texts), items (an array of objects), or prompt with agents or n",
   );
+}
+
+/** The envelope of a batch that has one content for all its calls, which they share like its settings. */
+function copiedEnvelope(
+  { content, each }: Copied,
+  { prompts, items: listed }: z.infer<typeof batchBody>,
+  settings: CallSettings,
+  shared: Omit<BatchRequest, "calls" | "ids">,
+): Parsed<Envelope> {
+  if (prompts !== undefined || listed !== undefined) {
+    return invalid(prompts === undefined ? "items" : "prompts", "give either one prompt or several, not both");
+  }
+  const defaults = { ...shared.defaults, ...content.body };
+  return { ok: true, value: { settings, shared: { ...shared, defaults }, prompts: undefined, items: each, content } };
 }
 
 /** Why a batch cannot go through batches of its provider; null = it can. */
@@ -449,12 +468,18 @@ export function promptCall(prompt: unknown, index: number, settings: CallSetting
   return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;
 }
 
-/** The call of `items[index]`, over the settings of the batch. */
-export function itemCall(input: BatchItem, index: number, defaults: CallSettings): Parsed<BatchCall> {
+/** The call of `items[index]`, over the settings of the batch. `content`: that of all its calls; absent = the item has its own. */
+export function itemCall(
+  input: BatchItem,
+  index: number,
+  defaults: CallSettings,
+  content?: CallContent,
+): Parsed<BatchCall> {
   const path = (field: string) => `items[${index}].${field}`;
   const settings = parseSettings(input, defaults, path);
   if (!settings.ok) return settings;
-  const call = parseCall(input, settings.value, path);
+  const call =
+    content === undefined ? parseCall(input, settings.value, path) : callOf(content, settings.value, (field) => field);
   if (!call.ok) return call;
   const claims = claimsOf(input);
   const facts = tieredFacts(call.value.facts, input);

@@ -1,9 +1,9 @@
 /** Request bodies, read under a bound that does not rely on the announced length. */
 import type { Reason } from "../errors.ts";
-import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX } from "../limits.ts";
+import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX, JSON_VALUES_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
-import { tooDeepAt } from "../json/depth.ts";
+import { excessIn } from "../json/depth.ts";
 import { describeFault, jsonFault } from "../json/validate.ts";
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
@@ -32,20 +32,21 @@ export async function readJsonBytes(request: Request, room: BodyRoom): Promise<P
   return await readBytes(request, room);
 }
 
-/** Why a body is nested too deep to be parsed, or null. */
-export function depthFault(bytes: Uint8Array): { ok: false; reason: Reason } | null {
-  const at = tooDeepAt(bytes, JSON_BODY_DEPTH_MAX);
-  if (at === null) return null;
-  return invalid(
-    null,
-    `opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${at}; expected at most ${JSON_BODY_DEPTH_MAX}`,
-  );
+/** Why a body is nested too deep to be parsed, or has too many values for that; null if neither. `valuesMax`: Infinity = any number. */
+export function shapeFault(bytes: Uint8Array, valuesMax: number): { ok: false; reason: Reason } | null {
+  const excess = excessIn(bytes, { levelsMax: JSON_BODY_DEPTH_MAX, valuesMax });
+  if (excess === null) return null;
+  const problem = {
+    levels: `opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${excess.at}; expected at most ${JSON_BODY_DEPTH_MAX}`,
+    values: `has more than ${valuesMax} values, the last of these at byte ${excess.at}; expected at most so many elements and fields together`,
+  };
+  return invalid(null, problem[excess.of]);
 }
 
 /** The JSON value that the bytes of a body spell. */
 export function jsonOf(bytes: Uint8Array): Parsed<unknown> {
-  const tooDeep = depthFault(bytes);
-  if (tooDeep !== null) return tooDeep;
+  const unfit = shapeFault(bytes, JSON_VALUES_MAX);
+  if (unfit !== null) return unfit;
   const text = textOf(bytes);
   if (!text.ok) return text;
   if (text.value.trim() === "") return invalid(null, "is empty; expected a JSON object");

@@ -8,7 +8,6 @@ import { quoted, type Reason } from "../errors.ts";
 import {
   JSON_DEPTH_MAX,
   MAX_TOKENS_MAX,
-  NAME_CHARS_MAX,
   PARAMS_ENTRIES_MAX,
   SCHEMA_BYTES_MAX,
   SCHEMA_RETRIES_DEFAULT,
@@ -16,15 +15,15 @@ import {
   TIMEOUT_MS_MAX,
 } from "../limits.ts";
 import type { ContextReference } from "../contexts/types.ts";
-import { NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import { CACHE_MARKS } from "../protocol/request/inner-fields.ts";
-import { COUNTS, OWN_PARAMS, ownParamFault } from "../protocol/request/own-params.ts";
+import { COUNTS, OWN_PARAMS } from "../protocol/request/own-params.ts";
 import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
-import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
+import { sizeOf, type TextSize } from "./chat-fields.ts";
 import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";
 import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { ABSENT, label, wantedTier } from "./fields.ts";
+import { Params } from "./params/params.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
 import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
@@ -136,8 +135,8 @@ export type CallSettings = {
   systemSize: TextSize;
   /** Size of `schema` as it is sent; null = there is none. */
   schemaSize: TextSize | null;
-  /** `params` read as fields of a chat completion. */
-  paramsFields: ChatFields;
+  /** `params`, read as fields of a chat completion. */
+  params: Params;
   /** The stored text that a call refers to; null = none. */
   context: ContextReference | null;
   /** How what it shares is cached; null = not. */
@@ -152,16 +151,7 @@ export const SETTINGS_DEFAULT: CallSettings = {
   cache: {},
   systemSize: { textBytes: 0, textTokensMax: 0, jsonBytes: 0 },
   schemaSize: null,
-  paramsFields: {
-    jsonBytes: 0,
-    textBytes: 0,
-    textTokensMax: 0,
-    mediaParts: 0,
-    maxTokens: null,
-    special: NO_SPECIAL_FACTS,
-    budgets: [],
-    budgetField: (field) => field,
-  },
+  params: Params.NONE,
 };
 
 type Refusal = { ok: false; reason: Reason };
@@ -191,13 +181,10 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     return written(settings.body, { system });
   },
   params: (sent, settings, path) => {
-    const params = { ...settings.body.params, ...sent };
-    const fault = paramsFault(params, path);
-    if (fault !== null) return fault;
-    const fields = readChatFields(params, "", (field) => path(field === null ? "params" : `params.${field}`));
-    if (!fields.ok) return fields;
-    settings.paramsFields = fields.value;
-    return written(settings.body, { params });
+    const params = settings.params.with(sent, (name) => path(name === null ? "params" : `params.${name}`));
+    if (!params.ok) return params;
+    settings.params = params.value;
+    return written(settings.body, { params: params.value.values });
   },
   schema: (schema, settings, path) => {
     if (nestsDeeperThan(schema, JSON_DEPTH_MAX)) {
@@ -260,17 +247,4 @@ function writeOptions<Input extends object>(
     if (refused !== null) return refused;
   }
   return null;
-}
-
-function paramsFault(params: Record<string, unknown>, path: FieldPath) {
-  const names = Object.keys(params);
-  if (names.length > PARAMS_ENTRIES_MAX)
-    return invalid(path("params"), `expected at most ${PARAMS_ENTRIES_MAX} entries`);
-  for (const name of names) {
-    const why = ownParamFault(name, params[name]);
-    if (why !== null) return invalid(path(`params.${name.slice(0, NAME_CHARS_MAX)}`), `cannot be forwarded. ${why}`);
-  }
-  return nestsDeeperThan(params, JSON_DEPTH_MAX)
-    ? invalid(path("params"), `expected at most ${JSON_DEPTH_MAX} levels of nesting`)
-    : null;
 }

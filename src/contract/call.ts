@@ -21,35 +21,47 @@ import { textFault } from "./text.ts";
 /** A call ready to be stored, once the text that it refers to is found; absent = it refers to none. */
 export type ParsedCall = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
 
-/** One call under its settings. Refuses a content that is missing, given twice, malformed or too large to store. */
-export function parseCall(input: ContentInput, settings: CallSettings, path: FieldPath): Parsed<ParsedCall> {
-  const { prompt, messages } = input;
+/** What a call says, with its facts; several calls of a batch may have the same. `field`: the field that has it. */
+export type CallContent = {
+  body: Pick<CallBody, "prompt" | "messages">;
+  field: keyof ContentInput;
+  fields: ChatFields;
+};
+
+/** Reads the content of a call. Refuses one that is missing, given twice or malformed. */
+export function readContent({ prompt, messages }: ContentInput, path: FieldPath): Parsed<CallContent> {
   if (prompt !== undefined && messages !== undefined) {
     return invalid(path("messages"), "give either prompt or messages, not both");
   }
-  const body: CallBody = { ...settings.body };
-  let content: ChatFields;
   if (prompt !== undefined) {
     const fault = textFault(prompt);
     if (fault !== null) return invalid(path("prompt"), fault);
-    body.prompt = prompt;
-    content = promptFields(sizeOf(prompt));
-  } else if (messages !== undefined) {
-    const fault = messagesFault(messages, path);
-    if (fault !== null) return fault;
-    body.messages = messages;
-    const read = readChatFields(messages, "messages", (field) => path(field ?? "messages"));
-    if (!read.ok) return read;
-    content = read.value;
-  } else {
+    return { ok: true, value: { body: { prompt }, field: "prompt", fields: promptFields(sizeOf(prompt)) } };
+  }
+  if (messages === undefined) {
     return invalid(path("prompt"), "is missing; expected prompt (a text) or messages (an array)");
   }
-  const { systemSize, paramsFields, schemaSize } = settings;
-  const settingsBytes = systemSize.jsonBytes + paramsFields.jsonBytes + (schemaSize?.jsonBytes ?? 0);
-  if (content.jsonBytes + settingsBytes > PROMPT_BYTES_MAX) {
-    return tooLarge(path(prompt === undefined ? "messages" : "prompt"), content.jsonBytes, settingsBytes);
-  }
-  const facts = factsOf(messages?.length ?? 1, content, settings);
+  const fault = messagesFault(messages, path);
+  if (fault !== null) return fault;
+  const read = readChatFields(messages, "messages", (field) => path(field ?? "messages"));
+  return read.ok ? { ok: true, value: { body: { messages }, field: "messages", fields: read.value } } : read;
+}
+
+/** One call under its settings. Refuses a content that is missing, given twice, malformed or too large to store. */
+export function parseCall(input: ContentInput, settings: CallSettings, path: FieldPath): Parsed<ParsedCall> {
+  const content = readContent(input, path);
+  return content.ok ? callOf(content.value, settings, path) : content;
+}
+
+/** A content under the settings of a call. Refuses both if they are too large to store together. */
+export function callOf(content: CallContent, settings: CallSettings, path: FieldPath): Parsed<ParsedCall> {
+  const { fields, field } = content;
+  const { systemSize, schemaSize, params } = settings;
+  const settingsBytes = systemSize.jsonBytes + params.fields.jsonBytes + (schemaSize?.jsonBytes ?? 0);
+  if (fields.jsonBytes + settingsBytes > PROMPT_BYTES_MAX)
+    return tooLarge(path(field), fields.jsonBytes, settingsBytes);
+  const body: CallBody = { ...settings.body, ...content.body };
+  const facts = factsOf(content.body.messages?.length ?? 1, fields, settings);
   const context = settings.context === null ? {} : { context: settings.context };
   return { ok: true, value: { body, facts, ...context, ...cacheOf(settings) } };
 }
@@ -73,7 +85,8 @@ function promptFields(size: TextSize): ChatFields {
 }
 
 function factsOf(messageCount: number, content: ChatFields, settings: CallSettings): CallFacts {
-  const { paramsFields, dispatch, schemaSize } = settings;
+  const { dispatch, schemaSize } = settings;
+  const { fields: paramsFields } = settings.params;
   const { schemaRetries = SCHEMA_RETRIES_DEFAULT, ...asked } = dispatch;
   const facts: CallFacts = {
     promptBytes:

@@ -60,15 +60,19 @@ export const relayedErrorBody = z.looseObject({ error: z.unknown() }).meta({
   description: "An upstream's error as it wrote it. It may lack fields that the gateway's errors have",
 });
 
-/** The first fault that a schema found: its JSON path, such as `items[3].max_tokens`, and what was expected. */
-export function zodReason(error: z.ZodError): Reason {
+/**
+ * The first fault that a schema found: its JSON path, such as `items[3].max_tokens`, and what was expected. `at`: where in the request
+ * the value is that the schema was given.
+ */
+export function zodReason(error: z.ZodError, at: readonly PropertyKey[] = []): Reason {
   const issue = error.issues[0];
   if (issue === undefined) return invalid(null, "does not have the expected form").reason;
   if (issue.code === "unrecognized_keys") {
-    const field = quoted(pathText([...issue.path, ...issue.keys.slice(0, 1)]));
+    const field = quoted(pathText([...at, ...issue.path, ...issue.keys.slice(0, 1)]));
     return { reason: "invalid_request", message: `unknown field "${field}"; ${issue.message}`, param: field };
   }
-  const param = issue.path.length === 0 ? null : pathText(issue.path);
+  const path = [...at, ...issue.path];
+  const param = path.length === 0 ? null : pathText(path);
   // Zod opens with a heading such as "Too big: "; what was expected follows it.
   const problem = issue.message.replace(/^(Invalid|Too)[a-z ]*: /, "");
   // JSON calls a record an object.

@@ -8,8 +8,9 @@ import type { CallSettings } from "./call-options.ts";
 import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
-import { depthFault, jsonOf } from "./body.ts";
-import type { Parsed } from "./errors.ts";
+import { jsonOf, shapeFault } from "./body.ts";
+import { zodReason, type Parsed } from "./errors.ts";
+import { atOnce, type Sliced } from "../bytes/slices.ts";
 import { splitList, type SplitList } from "../json/split-list.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
@@ -18,26 +19,47 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** How the body of a batch is read: as the body of `/batch`, and which prompts it may have. */
 export type BatchReading = { nativeOf: (value: unknown) => Parsed<unknown>; promptOf: PromptReader };
 
+/** Pieces that are read between two pauses: a quarter of a megabyte, because parsing costs more than a scan. */
+const PIECES_PER_SLICE = 8;
+
 const NATIVE: BatchReading = { nativeOf: (value) => ({ ok: true, value }), promptOf: promptCall };
 
 /** A batch of any size, or the first reason to refuse it. The bytes must not change while its calls are read. */
 export function readBatch(bytes: Uint8Array, reading = NATIVE): Parsed<BatchRequest> {
-  const tooDeep = depthFault(bytes);
-  if (tooDeep !== null) return tooDeep;
-  const large = bytes.length < LARGE_BODY_BYTES_MIN ? null : readPieces(bytes, LARGE_BODY_PIECE_BYTES, reading);
-  if (large !== null) return { ok: true, value: large };
+  return atOnce(batchReading(bytes, reading));
+}
+
+/** The same in slices. */
+export function* batchReading(bytes: Uint8Array, reading = NATIVE): Sliced<Parsed<BatchRequest>> {
+  if (bytes.length >= LARGE_BODY_BYTES_MIN) {
+    const tooDeep = shapeFault(bytes, Infinity);
+    if (tooDeep !== null) return tooDeep;
+    yield;
+    const large = yield* piecesReading(bytes, LARGE_BODY_PIECE_BYTES, reading);
+    if (large !== null) return large;
+    yield;
+  }
   const body = jsonOf(bytes);
   const native = body.ok ? reading.nativeOf(body.value) : body;
   return native.ok ? parseBatch(native.value, reading.promptOf) : native;
 }
 
 /**
- * The batch, read in pieces; null if that is not possible or the batch must be refused: then `parseBatch` finds the reason.
- * So there is one wording of every refusal, and this needs to be right about what it accepts only.
+ * The batch, read in pieces, or the first call of it that is refused; null if that is not possible, or something else must be
+ * refused: then `parseBatch` finds the reason. So this needs to be right about what it accepts only.
  */
-export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = NATIVE): BatchRequest | null {
+export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = NATIVE): Parsed<BatchRequest> | null {
+  return atOnce(piecesReading(bytes, pieceBytesMin, reading));
+}
+
+function* piecesReading(
+  bytes: Uint8Array,
+  pieceBytesMin: number,
+  reading: BatchReading,
+): Sliced<Parsed<BatchRequest> | null> {
   const list = splitList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
   if (list === null) return null;
+  yield;
   const json = jsonOf(list.envelope);
   const native = json.ok ? reading.nativeOf(json.value) : json;
   const envelope = native.ok ? parseEnvelope(native.value) : native;
@@ -46,53 +68,70 @@ export function readPieces(bytes: Uint8Array, pieceBytesMin: number, reading = N
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
   let hasTiers = false;
+  let pieces = 0;
   const named = new Map<string, ContextReference>();
-  for (const call of readCalls(list, settings, reading.promptOf)) {
-    if (call === null) return null;
-    ids.push(call.id);
-    noteContext(named, call.context);
-    hasTiers ||= call.facts.tier !== undefined;
+  for (const calls of readCalls(list, settings, reading.promptOf)) {
+    if (calls === null || !calls.ok) return calls;
+    for (const call of calls.value) {
+      ids.push(call.id);
+      noteContext(named, call.context);
+      hasTiers ||= call.facts.tier !== undefined;
+    }
+    pieces += 1;
+    if (pieces % PIECES_PER_SLICE === 0) yield;
   }
   const calls = {
     length: ids.length,
     *[Symbol.iterator]() {
-      for (const call of readCalls(list, settings, reading.promptOf)) {
-        if (call === null) throw new Error("the bytes of a batch changed while it was read");
-        yield call;
+      for (const calls of readCalls(list, settings, reading.promptOf)) {
+        if (calls === null || !calls.ok) throw new Error("the bytes of a batch changed while it was read");
+        yield* calls.value;
       }
     },
   };
-  return { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids), contexts: { ...shared.contexts, named } };
+  const request = { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids) };
+  return { ok: true, value: { ...request, contexts: { ...shared.contexts, named } } };
 }
 
-/** Parses every element anew and keeps none; null = this one, or its whole piece, must be refused. */
+/** Parses every piece anew and keeps none; null = it is no JSON. */
 function* readCalls(
   { field, pieces }: SplitList,
   settings: CallSettings,
   promptOf: PromptReader,
-): Generator<BatchCall | null> {
-  let index = 0;
+): Generator<Parsed<BatchCall[]> | null> {
+  let first = 0;
   for (const piece of pieces) {
     const elements = parsePiece(piece);
     if (elements === null || (elements.length === 0 && pieces.length > 1)) return yield null;
-    for (const element of elements) {
-      if (field === "items") yield readItem(element, index, settings);
-      else {
-        const call = promptOf(element, index, settings);
-        yield call.ok ? call.value : null;
-      }
-      index += 1;
-    }
+    const readOne = (element: unknown, index: number): Parsed<BatchCall> =>
+      field === "items" ? readItem(element, index, settings) : promptOf(element, index, settings);
+    yield readAll(elements, first, readOne);
+    first += elements.length;
   }
+}
+
+/** The calls of some elements, or the first reason to refuse one. `first`: the index of the first element. */
+function readAll(
+  elements: readonly unknown[],
+  first: number,
+  readOne: (element: unknown, index: number) => Parsed<BatchCall>,
+): Parsed<BatchCall[]> {
+  const calls: BatchCall[] = [];
+  for (const [at, element] of elements.entries()) {
+    const call = readOne(element, first + at);
+    if (!call.ok) return call;
+    calls.push(call.value);
+  }
+  return { ok: true, value: calls };
 }
 
 type ItemField = keyof typeof batchItem.shape;
 const itemFields = new PresentFields(batchItem, (mask: { [Name in ItemField]?: true }) => batchItem.pick(mask));
 
-function readItem(element: unknown, index: number, settings: CallSettings): BatchCall | null {
+function readItem(element: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
   const item = itemFields.safeParse(element);
-  const call = item.success ? itemCall(item.data, index, settings) : null;
-  return call !== null && call.ok ? call.value : null;
+  if (!item.success) return { ok: false, reason: zodReason(item.error, ["items", index]) };
+  return itemCall(item.data, index, settings);
 }
 
 function parsePiece(piece: Uint8Array): unknown[] | null {

@@ -28,7 +28,7 @@ type FactsRow = [number, number, number, number | null, Priority, number | null,
 export class CallPageBuilder {
   readonly models: (string | null)[];
   readonly #modelIndexes = new Map<string | null, number>();
-  readonly #defaults: ReadonlyMap<string, unknown>;
+  readonly #defaults: SharedBody;
   #facts: FactsRow[] = [];
   #lines: string[] = [];
   #chars = 0;
@@ -46,7 +46,7 @@ export class CallPageBuilder {
     defaults: SharedBody,
     after: { calls: number; models: readonly (string | null)[] } = { calls: 0, models: [] },
   ) {
-    this.#defaults = new Map(Object.entries(defaults));
+    this.#defaults = defaults;
     this.#nextIndex = after.calls;
     this.models = [];
     for (const model of after.models) this.#modelIndex(model);
@@ -139,17 +139,34 @@ export function readCustomIds(facts: string): (string | null)[] {
   return rows.map((row) => row[7]?.id ?? null);
 }
 
-/** A body without the options that equal the group's defaults: a long system prompt is stored once, not per slot. */
-function withoutDefaults(body: CallBody, defaults: ReadonlyMap<string, unknown>): object {
-  if (defaults.size === 0) return body;
+/**
+ * A body without the options, and the entries of `params`, that are the very values of its group's defaults: what calls share is
+ * stored once, not per slot.
+ */
+export function withoutDefaults(body: CallBody, defaults: SharedBody): CallBody {
+  const shared = new Map<string, unknown>(Object.entries(defaults));
+  if (shared.size === 0) return body;
   const own: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(body)) if (defaults.get(name) !== value) own[name] = value;
-  return own;
+  for (const [name, value] of Object.entries(body)) if (shared.get(name) !== value) own[name] = value;
+  if (own["params"] !== undefined && defaults.params !== undefined) {
+    own["params"] = entriesOver(body.params ?? {}, defaults.params);
+  }
+  return Object.assign<CallBody, object>({}, own);
 }
 
-/** The body of a stored call: its group's defaults, overridden by its own fields. Throws if either text is not JSON. */
+function entriesOver(params: Readonly<Record<string, unknown>>, shared: Readonly<Record<string, unknown>>) {
+  const isOwn = ([name, value]: [string, unknown]) => !Object.hasOwn(shared, name) || shared[name] !== value;
+  return Object.fromEntries(Object.entries(params).filter(isOwn));
+}
+
+/**
+ * The body of a stored call: its group's defaults, overridden by its own fields, and by its own entries of `params`. Throws if either
+ * text is not JSON.
+ */
 export function readCall(callJson: string, defaultsJson: string): CallBody {
   const defaults: SharedBody = JSON.parse(defaultsJson);
   const call: CallBody = JSON.parse(callJson);
-  return { ...defaults, ...call };
+  const body = { ...defaults, ...call };
+  if (defaults.params !== undefined && call.params !== undefined) body.params = { ...defaults.params, ...call.params };
+  return body;
 }

@@ -1,5 +1,5 @@
 /** An answer as JSON, and whether it fits the schema of its call. */
-import { tooDeepAt } from "../json/depth.ts";
+import { excessIn } from "../json/depth.ts";
 import { tryParse } from "../json/parse.ts";
 import { fieldMessage, quoted } from "../errors.ts";
 import { SCHEMA_ANSWER_DEPTH_MAX, SCHEMA_VIOLATION_CHARS_MAX } from "../limits.ts";
@@ -12,7 +12,8 @@ const FENCE = "```";
 /** The JSON value of an answer: of all of its text, or of the code block that is all of it. Undefined = it is none. */
 export function jsonOfAnswer(text: string): unknown {
   const json = withoutFence(text.trim());
-  if (tooDeepAt(encoder.encode(json), SCHEMA_ANSWER_DEPTH_MAX) !== null) return undefined;
+  if (excessIn(encoder.encode(json), { levelsMax: SCHEMA_ANSWER_DEPTH_MAX, valuesMax: Infinity }) !== null)
+    return undefined;
   return tryParse(json);
 }
 

@@ -99,11 +99,18 @@ export function escapedCode(json: Uint8Array, at: number): number | null {
   if (json[at] !== LETTER_U) return null;
   let code = 0;
   for (let next = at + 1; next <= at + 4; next++) {
-    const digit = Number.parseInt(String.fromCharCode(json[next] ?? 0), 16);
-    if (Number.isNaN(digit)) return null;
+    const digit = digitOf(json[next] ?? 0);
+    if (digit === -1) return null;
     code = code * 16 + digit;
   }
   return code;
+}
+
+/** The value of a hexadecimal digit; -1 for another byte. */
+function digitOf(byte: number): number {
+  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30;
+  const letter = byte | 0x20;
+  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
 function growthOf(code: number): number {

@@ -8,6 +8,7 @@
  * What is read here may also be a single call with a row of its own: see singles.ts.
  */
 import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
+import { wholeGraphJson } from "./graph-json.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
 import { chunkEnd } from "./slots.ts";
 import type { SingleRows } from "./singles.ts";
@@ -61,7 +62,12 @@ export class GroupRows {
   graphJson(seq: number): string | null {
     const query = "SELECT json FROM graph WHERE seq = ? ORDER BY part";
     const parts = [...this.#rows.read<{ json: string }>("graph", query, seq)].map(({ json }) => json);
-    return parts.length === 0 ? null : parts.join("");
+    return parts.length === 0 ? null : wholeGraphJson(parts.join(""), this.defaultsJson(seq));
+  }
+
+  /** What the calls of a group share. */
+  defaultsJson(seq: number): string {
+    return this.get(seq)?.stored.defaultsJson ?? "{}";
   }
 
   /** Deletes a group that is not opened after all, with its pages. */

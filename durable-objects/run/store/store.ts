@@ -24,6 +24,7 @@ import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { LogRows } from "../log/rows.ts";
+import { storedGraphJson } from "./graph-json.ts";
 import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
@@ -88,7 +89,7 @@ export class RunStore {
   putGraph(seq: number, graph: CompiledGraph): void {
     const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
     if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
-    this.groups.putGraph(seq, JSON.stringify(graph));
+    this.groups.putGraph(seq, storedGraphJson(graph, this.groups.defaultsJson(seq)));
   }
 
   /** Whether the run has stored single calls in rows of their own: then older code does not open it. */

@@ -1,5 +1,6 @@
 /** `PATCH /dag/:id`: changes of a graph that runs. Checks their form; what they do to the graph is src/graph's. */
 import * as z from "zod";
+import type { BodyOptions } from "../../call.ts";
 import { GRAPH_OPERATIONS_MAX } from "../../limits.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../call-options.ts";
 import { zodReason, type Parsed } from "../errors.ts";
@@ -30,8 +31,8 @@ export const dagPatch = strictFields({
   }),
 }).meta({ id: "DagPatch" });
 
-/** A change as src/graph reads it, with the calls of its tasks. */
-export type DagPatch = { version: number; operations: DagOperation[] };
+/** A change as src/graph reads it, with the calls of its tasks. `defaults`: the very values that these inherit from their graph. */
+export type DagPatch = { version: number; operations: DagOperation[]; defaults: BodyOptions };
 export type DagOperation =
   | { op: "add_task"; task: DagTask }
   | { op: "update_task"; id: string; task: DagTask }
@@ -56,5 +57,5 @@ export function parseDagPatch(value: unknown, sent: SentSettings): Parsed<DagPat
       each.op === "add_task" ? { op: each.op, task: task.value } : { op: each.op, id: task.value.id, task: task.value },
     );
   }
-  return { ok: true, value: { version: read.data.version, operations } };
+  return { ok: true, value: { version: read.data.version, operations, defaults: settings.value.body } };
 }

@@ -2,7 +2,8 @@
 import * as z from "zod";
 import { TIER_NAMES } from "../../aggregate/tiers.ts";
 import { AGENTS_MAX, GROUP_CHARS_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
-import { callSettingsFields } from "../call-options.ts";
+import { callSettingsFields, type CallSettingsInput } from "../call-options.ts";
+import { readContent, type CallContent } from "../call.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label, type ContentInput } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
@@ -30,8 +31,14 @@ export const agentsFields = {
 
 type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;
 
-/** The items that a request with one content expands to; null = it has none. */
-export function itemsOfOne({ prompt, messages, agents, n }: Sent) {
+/** A request with one content that several calls have: each with settings of its own. */
+export type Copied = {
+  content: CallContent;
+  each: readonly (CallSettingsInput & { id?: string; tier?: (typeof TIER_NAMES)[number] })[];
+};
+
+/** What a request with one content expands to; null = it has none. */
+export function copiesOfOne({ prompt, messages, agents, n }: Sent): Parsed<Copied> | null {
   if (prompt === undefined && messages === undefined) {
     const stray = agents === undefined ? (n === undefined ? null : "n") : "agents";
     return stray === null ? null : invalid(stray, "needs prompt, the text that is sent to each");
@@ -40,20 +47,18 @@ export function itemsOfOne({ prompt, messages, agents, n }: Sent) {
   if ((agents === undefined) === (n === undefined)) {
     return invalid(field, "needs either agents (a list of models) or n (a number); for several texts, send prompts");
   }
-  const content: ContentInput = {
+  const sent: ContentInput = {
     ...(prompt !== undefined && { prompt }),
     ...(messages !== undefined && { messages }),
   };
-  const settings = agents?.map((each) => (typeof each === "string" ? { id: each, model: each } : each));
-  return copies(content, settings ?? Array.from({ length: n ?? 1 }, () => ({})));
-}
-
-/** Each is stored and measured by itself, so all together are bounded here. */
-function copies<T extends object>(content: ContentInput, each: readonly T[]): Parsed<(T & ContentInput)[]> {
-  const chars = JSON.stringify(content).length * each.length;
-  if (chars > GROUP_CHARS_MAX) {
+  const content = readContent(sent, (name) => name);
+  if (!content.ok) return content;
+  const named = agents?.map((each) => (typeof each === "string" ? { id: each, model: each } : each));
+  const each = named ?? Array.from({ length: n ?? 1 }, () => ({}));
+  // It is read and stored once, and sent so often.
+  if (content.value.fields.jsonBytes * each.length > GROUP_CHARS_MAX) {
     const what = `the request, ${each.length} times`;
     return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: "prompt" } };
   }
-  return { ok: true, value: each.map((settings) => ({ ...content, ...settings })) };
+  return { ok: true, value: { content: content.value, each } };
 }

@@ -52,6 +52,8 @@ export function mergeFacts(first: SpecialFacts, second: SpecialFacts): SpecialFa
   const merged = { ...first, ...second };
   if (first.fileParts !== undefined) merged.fileParts = first.fileParts + (second.fileParts ?? 0);
   if (first.promptTokenIds !== undefined) merged.promptTokenIds = first.promptTokenIds + (second.promptTokenIds ?? 0);
+  // Fast mode has a field of its own, which counts before the tier's: see `readRequest`.
+  if (first.serviceTier === "fast") merged.serviceTier = "fast";
   if (first.cacheTtl === "1h") merged.cacheTtl = "1h";
   if (first.unbounded !== undefined) merged.unbounded = mergeUnreservable(first.unbounded, second.unbounded ?? []);
   return merged;

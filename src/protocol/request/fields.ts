@@ -12,6 +12,7 @@ import {
   type JsonObject,
   type JsonValue,
 } from "../../json/scan.ts";
+import { UNRESERVABLE_LISTED_MAX } from "../../limits.ts";
 import { unlistedBetas } from "./betas.ts";
 import {
   foldCase,
@@ -188,7 +189,8 @@ function readUnknown(scan: ScanContext, { name, kind }: JsonMember, table: Field
     return noteUnreservable(scan, { field: place, why, spends: SPENDS_ALL, allowedBy: null });
   }
   if (kind === "null") return;
-  const similar = similarName(name, table.rules.keys());
+  // No more than these are listed.
+  const similar = scan.notedCount < UNRESERVABLE_LISTED_MAX ? similarName(name, table.rules.keys()) : null;
   const hint = similar === null ? "" : ` Did you mean ${similar}?`;
   noteUnreservable(scan, { field: place, why: `The gateway does not know this field.${hint}`, spends: SPENDS_ALL });
 }

@@ -4,7 +4,19 @@
  */
 import type { Endpoint, UnreservableField } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
-import { CHOICES_MAX, MAX_TOKENS_MAX, NAME_CHARS_MAX, TEXT_LOOK_BYTES_MIN } from "../../limits.ts";
+import {
+  CHOICES_MAX,
+  MAX_TOKENS_MAX,
+  NAME_CHARS_MAX,
+  LARGE_BODY_BYTES_MIN,
+  SCAN_SLICE_BYTES,
+  SCANNED_VALUES_MAX,
+  TEXT_LOOK_BYTES_MAX,
+  TEXT_LOOK_BYTES_MIN,
+} from "../../limits.ts";
+import { atOnce, type Sliced } from "../../bytes/slices.ts";
+import { JSON_LEVELS_MAX } from "../../json/validate.ts";
+import { excessIn } from "../../json/depth.ts";
 import { jsonNormalisedGrowth } from "../../tokens/normalised-bytes.ts";
 import { jsonTokensMax } from "../../tokens/text-bound.ts";
 import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../json/scan.ts";
@@ -102,7 +114,12 @@ const REQUIRED: Readonly<Record<Endpoint, string | null>> = {
  * adds, so the bytes as sent bound the tokens of the decoded text too.
  */
 export function readRequest(endpoint: Endpoint, bytes: Uint8Array): Parsed<RequestFacts> {
-  const read = readBody(endpoint, bytes, REQUIRED[endpoint]);
+  return atOnce(requestReading(endpoint, bytes));
+}
+
+/** The same in slices. */
+export function* requestReading(endpoint: Endpoint, bytes: Uint8Array): Sliced<Parsed<RequestFacts>> {
+  const read = yield* readBody(endpoint, bytes, REQUIRED[endpoint]);
   if (!read.ok) return read;
   const { budgets, maxTokens, unbounded } = read.value;
   return { ok: true, value: { ...read.value, unbounded: withThoughts(unbounded, budgets, maxTokens) } };
@@ -129,12 +146,23 @@ function withThoughts(
  * with the cap, which may be in another part.
  */
 export function readChatPart(bytes: Uint8Array): Parsed<RequestFacts> {
-  return readBody("chat", bytes, null);
+  return atOnce(readBody("chat", bytes, null));
 }
 
-function readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | null): Parsed<RequestFacts> {
+function* readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | null): Sliced<Parsed<RequestFacts>> {
   const scan = newScan(bytes);
+  const isLarge = bytes.length >= LARGE_BODY_BYTES_MIN;
+  if (isLarge && excessIn(bytes, { levelsMax: JSON_LEVELS_MAX, valuesMax: SCANNED_VALUES_MAX })?.of === "values") {
+    refuse(
+      scan,
+      null,
+      `has more than ${SCANNED_VALUES_MAX} values; expected at most so many elements and fields together`,
+    );
+    return refused(scan);
+  }
+  if (isLarge) yield;
   const body = scanObject(bytes);
+  if (isLarge) yield;
   if (!body.ok) {
     refuse(scan, null, body.problem);
     return refused(scan);
@@ -155,8 +183,10 @@ function readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | null
   }
   readFunctions(scan, object);
   if (scan.refusal !== null) return refused(scan);
+  if (isLarge) yield;
+  const growth = yield* growthOf(bytes);
   const completions = endpoint === "embeddings" ? 0 : choices * scan.prompts;
-  return { ok: true, value: { ...settings, completions, ...countsOf(scan) } };
+  return { ok: true, value: { ...settings, completions, ...countsOf(scan, growth) } };
 }
 
 function refused({ refusal }: ScanContext): { ok: false; reason: Reason } {
@@ -186,12 +216,25 @@ function tierOf(scan: ScanContext, object: JsonObject): string | null {
   return speed === "fast" ? speed : textOf(scan, member(object, "service_tier"));
 }
 
-function countsOf(scan: ScanContext) {
+/** The bytes that normalising can add to a body. */
+function* growthOf(bytes: Uint8Array): Sliced<number> {
+  let growth = 0;
+  for (let from = 0; from < bytes.length;) {
+    if (from > 0) yield;
+    let to = Math.min(bytes.length, from + SCAN_SLICE_BYTES);
+    // Not in the middle of a character.
+    while (to < bytes.length && ((bytes[to] ?? 0) & 0xc0) === 0x80) to++;
+    growth += jsonNormalisedGrowth(bytes, from, to);
+    from = to;
+  }
+  return growth;
+}
+
+function countsOf(scan: ScanContext, growth: number) {
   const { bytes, otherBytes, promptTokenIds, messageCount, mediaParts, fileParts, tools, cacheTtl, unbounded } = scan;
   const textBytes = bytes.length - otherBytes;
-  const growth = jsonNormalisedGrowth(bytes);
   // If some bytes are not text, the scan would have to know which.
-  const isLookedAt = otherBytes === 0 && textBytes >= TEXT_LOOK_BYTES_MIN;
+  const isLookedAt = otherBytes === 0 && textBytes >= TEXT_LOOK_BYTES_MIN && textBytes <= TEXT_LOOK_BYTES_MAX;
   const textTokensMax = isLookedAt ? jsonTokensMax(bytes, 0, bytes.length, growth) : null;
   return {
     promptBytes: textBytes + growth,

@@ -8,7 +8,8 @@ import { jsonOf } from "../../contract/body.ts";
 import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects/dialects.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
-import { readBatch } from "../../contract/large-batch.ts";
+import { inSlices, pause } from "../../bytes/slices.ts";
+import { batchReading } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
 import { DIALECT_CONCURRENCY } from "../../limits.ts";
 import { batchWithContexts } from "../contexts/find.ts";
@@ -63,7 +64,7 @@ async function batch(c: Context<AppEnv>, defaults: BatchDefaults): Promise<Respo
   const runId = await dialectRun(c);
   const bytes = await dialectBytes(c);
   const named = await namedOf(c, bytes);
-  const parsed = readBatch(bytes, DIALECT_BATCH);
+  const parsed = await inSlices(batchReading(bytes, DIALECT_BATCH), pause);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const errorStyle = parsed.value.errorStyle ?? defaults.errorStyle;
   const found = await batchWithContexts(c, runId, parsed.value);

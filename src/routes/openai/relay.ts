@@ -5,12 +5,13 @@
 import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
+import { inSlices, pause } from "../../bytes/slices.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { relayCall } from "../../execute/relayed-call.ts";
 import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { BETA_HEADER } from "../../protocol/request/betas.ts";
-import { readRequest, withBetas, type Endpoint } from "../../protocol/request/read.ts";
+import { requestReading, withBetas, type Endpoint } from "../../protocol/request/read.ts";
 import { spentBefore, spentOf } from "../../respond/usage.ts";
 import { relayedContent } from "../../replay/content.ts";
 import { RunCaller } from "../../run-client/caller.ts";
@@ -27,7 +28,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   const runId = requireRun(c);
   const body = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
-  const read = readRequest(endpoint, body.value);
+  const read = await inSlices(requestReading(endpoint, body.value), pause);
   if (!read.ok) throw new Refusal(read.reason);
   const facts = { ...read, value: withBetas(read.value, c.req.header(BETA_HEADER) ?? "") };
   const panel = endpoint === "chat" ? panelFor(c, facts.value.model) : null;

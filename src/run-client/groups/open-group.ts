@@ -9,7 +9,15 @@ import { hasCourse } from "../../engine/course/course.ts";
 import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
 import type { CompiledGraph } from "../../graph/types.ts";
 import { Refusal, type Reason } from "../../errors.ts";
-import { GROUP_CHARS_MAX, GROUP_MODELS_CHARS_MAX, PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../../limits.ts";
+import {
+  GROUP_CHARS_MAX,
+  GROUP_HASHED_CHARS_MAX,
+  GROUP_MODELS_CHARS_MAX,
+  PAGES_AHEAD_CHARS_MAX,
+  PAGES_CALL_CHARS_MAX,
+  SCAN_SLICE_BYTES,
+} from "../../limits.ts";
+import { pause } from "../../bytes/slices.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
 import { loneCalls } from "../lone-calls.ts";
@@ -49,6 +57,8 @@ export type OpenGroupDeps = {
 export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<Opened> {
   const { objects, run, signal, waitUntil, capacity, trace } = deps;
   const { runId } = run;
+  const tooLarge = hashedExcess(opening);
+  if (tooLarge !== null) throw new Refusal(tooLarge);
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
   await settled(objects, runId);
@@ -116,6 +126,14 @@ export function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | 
   return { reason: "invalid_request", message, param: "model" };
 }
 
+/** Why the calls share too much to be compared one by one; null if they do not, or are not compared. */
+function hashedExcess({ defaults, dedupe, rules: { replay, count } }: Opening): Reason | null {
+  if (!dedupe && replay === undefined) return null;
+  if (JSON.stringify(defaults).length * count <= GROUP_HASHED_CHARS_MAX) return null;
+  const what = `what all ${count} calls share, once for each, in a batch with dedupe or in a run that records; as a context it counts once, so it`;
+  return { reason: "payload_too_large", what, bytesMax: GROUP_HASHED_CHARS_MAX, param: null };
+}
+
 /** Sends all but the last pages ahead, several calls at once. Nothing is on its way any more when it resolves or rejects. */
 async function stage(
   run: RunCaller,
@@ -147,7 +165,12 @@ async function stagePages(
   const builder = new CallPageBuilder(defaults);
   let pages: CallPage[] = [];
   let chars = 0;
+  let pausedChars = 0;
   for (const { body, facts, id } of calls) {
+    if (builder.totalChars - pausedChars > SCAN_SLICE_BYTES) {
+      pausedChars = builder.totalChars;
+      await pause();
+    }
     // A call that may be made several times has no one outcome to share, and no one answer to record.
     const isPlain = !hasCourse(facts);
     const shared = dedupe && isPlain ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;

@@ -16,16 +16,19 @@ function whole(bytes: Uint8Array): Parsed<BatchRequest> {
 
 const listed = ({ calls, ...rest }: BatchRequest) => ({ ...rest, length: calls.length, calls: [...calls] });
 
-/** Reads a text both ways, and returns what the pieces gave. */
+/** Reads a text both ways, and returns what the pieces gave; null if they gave no batch. */
 function readBothWays(body: string | Uint8Array, pieceBytesMin = 1): BatchRequest | null {
   const bytes = typeof body === "string" ? encoder.encode(body) : body;
   const read = whole(bytes);
   const pieces = readPieces(bytes, pieceBytesMin);
-  if (pieces !== null) {
-    if (!read.ok) throw new Error(`pieces took what is refused whole: ${JSON.stringify(read.reason)}`);
-    expect(listed(pieces)).toEqual(listed(read.value));
+  if (pieces === null) return null;
+  if (!pieces.ok) {
+    expect(read.ok).toBe(false);
+    return null;
   }
-  return pieces;
+  if (!read.ok) throw new Error(`pieces took what is refused whole: ${JSON.stringify(read.reason)}`);
+  expect(listed(pieces.value)).toEqual(listed(read.value));
+  return pieces.value;
 }
 
 const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom('"', "\\", '\\"', "[", "]}", ",", "é\\", "\n"));
@@ -143,7 +146,8 @@ describe("a body read in pieces", () => {
 
   it("may hold as many calls as a batch may, and not one more", () => {
     const of = (count: number) => encoder.encode(JSON.stringify({ prompts: Array.from({ length: count }, () => "a") }));
-    expect(readPieces(of(ITEMS_PER_BATCH_MAX), 1_000)?.calls.length).toBe(ITEMS_PER_BATCH_MAX);
+    const read = readPieces(of(ITEMS_PER_BATCH_MAX), 1_000);
+    expect(read?.ok === true && read.value.calls.length).toBe(ITEMS_PER_BATCH_MAX);
     expect(readPieces(of(ITEMS_PER_BATCH_MAX + 1), 1_000)).toBeNull();
   });
 });
@@ -166,6 +170,15 @@ describe("a large body", () => {
       ok: false,
       reason: { message: expect.stringContaining(`(byte ${padded("c").length - 1})`) },
     });
+  });
+
+  it("is refused at its first call that is refused, with its place, however many values it has", () => {
+    const unit = { id: "a", prompt: "p", max_tokens: 1, priority: "low", tier: "P1", timeout_ms: 1 };
+    const items = (fault: object) => [...Array.from({ length: 30_000 }, () => unit), { ...unit, ...fault }];
+    const read = (fault: object) => readBatch(encoder.encode(JSON.stringify({ items: items(fault) })));
+    expect(read({}).ok).toBe(true);
+    expect(read({ max_tokens: 0 })).toMatchObject({ ok: false, reason: { param: "items[30000].max_tokens" } });
+    expect(read({ promt: "x" })).toMatchObject({ ok: false, reason: { param: "items[30000].promt" } });
   });
 
   it("is scanned once, even where it is made to be slow: a scan that looked back would not end in time", () => {

@@ -11,6 +11,8 @@ import {
   CREDENTIAL_CHARS_MAX,
   ERROR_MESSAGE_CHARS_MAX,
   JSON_BODY_DEPTH_MAX,
+  JSON_VALUES_MAX,
+  SCANNED_VALUES_MAX,
   NAME_CHARS_MAX,
 } from "../../../src/limits.ts";
 import { readRequest } from "../../../src/protocol/request/read.ts";
@@ -94,6 +96,27 @@ describe("a body of ten megabytes of brackets", () => {
     expect(jsonOf(nested(JSON_BODY_DEPTH_MAX)).ok).toBe(true);
     expect(jsonOf(nested(JSON_BODY_DEPTH_MAX + 1))).toMatchObject({
       reason: { message: expect.stringContaining(`at most ${JSON_BODY_DEPTH_MAX}`) },
+    });
+  });
+
+  it("has as many values as it may have, and one more", () => {
+    const values = (count: number) => encode(`[${"[],".repeat((count - 2) / 2)}"[,[,\\"[,"]`);
+    expect(jsonOf(values(JSON_VALUES_MAX)).ok).toBe(true);
+    expect(jsonOf(values(JSON_VALUES_MAX + 2))).toMatchObject({
+      reason: { message: expect.stringContaining(`more than ${JSON_VALUES_MAX} values`) },
+    });
+  });
+
+  it.each<[string, (body: Uint8Array) => { ok: boolean }, string]>([
+    ["names", jsonOf, `{"prompt":"a",${'"k":1,'.repeat(JSON_VALUES_MAX)}`],
+    ["objects", jsonOf, `{"messages":[${"{},".repeat(JSON_VALUES_MAX)}`],
+    ["messages of /v1", (body) => readRequest("chat", body), `{"messages":[${'{"u":1},'.repeat(SCANNED_VALUES_MAX)}`],
+    ["tokens of /v1", (body) => readRequest("embeddings", body), `{"input":[${"1,".repeat(SCANNED_VALUES_MAX)}`],
+  ])("is refused at the first value beyond the bound, whatever follows: %s", (_, read, start) => {
+    // What follows is no JSON, so who read on would say that.
+    expect(read(encode(`${start}}}}}`))).toMatchObject({
+      ok: false,
+      reason: { message: expect.stringMatching(/more than \d+ values/) },
     });
   });
 

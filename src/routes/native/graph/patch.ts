@@ -4,7 +4,9 @@ import { laneOf } from "../../../../durable-objects/address.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
 import { jsonOf, readJsonBytes } from "../../../contract/body.ts";
-import { parseDagPatch } from "../../../contract/graph/patch.ts";
+import type { SharedBody } from "../../../call.ts";
+import { parseDagPatch, type DagOperation } from "../../../contract/graph/patch.ts";
+import { withoutDefaults } from "../../../engine/call-page.ts";
 import { Refusal } from "../../../errors.ts";
 import type { ChangeGraphReply, GroupView } from "../../../run-api/groups.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
@@ -34,7 +36,9 @@ async function patch(c: Context<AppEnv>): Promise<Response> {
   const change = parseDagPatch(value.value, before.settings ?? {});
   if (!change.ok) throw new Refusal(change.reason);
   const changes = await changeWithContexts(c, runId, change.value);
-  const request = { seq, key: await sha256Hex(body.value), ...changes };
+  const operations = changes.operations.map((each) => withoutShared(each, change.value.defaults));
+  const { version } = changes;
+  const request = { seq, key: await sha256Hex(body.value), version, operations };
   const changed = await run.callWithRetry<ChangeGraphReply>((stub) => stub.changeGraph(request));
   if (!changed.ok) throw new Refusal(changed.reason);
   const starting = changed.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
@@ -47,4 +51,12 @@ async function patch(c: Context<AppEnv>): Promise<Response> {
   const reader = new GroupReader(run, seq, c.req.raw.signal);
   const group = { runId, id, count, effectiveParallel, reader, style, remainingNanoUsd };
   return answerLook(c, group, { view, graph: new ChangingGraph(run, seq, before) });
+}
+
+/** The operation without what its task inherits, which its graph has stored. */
+function withoutShared(operation: DagOperation, defaults: SharedBody): DagOperation {
+  if (!("task" in operation)) return operation;
+  const { call } = operation.task;
+  const body = withoutDefaults(call.body, defaults);
+  return { ...operation, task: { ...operation.task, body, call: { ...call, body } } };
 }

@@ -1,0 +1,50 @@
+import { describe, expect, it } from "vitest";
+import { inSlices, pause } from "../../../src/bytes/slices.ts";
+import { batchReading, readBatch } from "../../../src/contract/large-batch.ts";
+import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES } from "../../../src/limits.ts";
+import { readRequest, requestReading } from "../../../src/protocol/request/read.ts";
+
+const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
+
+/** The result of sliced work, and how often it lets others go on. */
+async function sliced<T>(work: Generator<void, T, void>): Promise<{ value: T; pauses: number }> {
+  let pauses = 0;
+  const value = await inSlices(work, () => {
+    pauses += 1;
+    return Promise.resolve();
+  });
+  return { value, pauses };
+}
+
+const chat = (bytes: number) => encode({ model: "m", messages: [{ role: "user", content: "é ".repeat(bytes / 3) }] });
+const prompts = (bytes: number) => encode({ prompts: Array.from({ length: bytes / 1_000 }, () => "a".repeat(997)) });
+
+describe("a large body is read in slices", () => {
+  it("of /v1, with the same facts", async () => {
+    const bytes = chat(8 * SCAN_SLICE_BYTES);
+    const { value, pauses } = await sliced(requestReading("chat", bytes));
+    expect(value).toEqual(readRequest("chat", bytes));
+    expect(pauses).toBeGreaterThanOrEqual(8);
+  });
+
+  it("of a batch, with the same calls", async () => {
+    const bytes = prompts(8_000_000);
+    const { value, pauses } = await sliced(batchReading(bytes));
+    const whole = readBatch(bytes);
+    expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
+    expect(pauses).toBeGreaterThanOrEqual(8);
+  });
+
+  it("and a small one at once: a pause costs more than it", async () => {
+    expect((await sliced(requestReading("chat", chat(LARGE_BODY_BYTES_MIN / 2)))).pauses).toBe(0);
+    expect((await sliced(batchReading(prompts(500_000)))).pauses).toBe(0);
+  });
+});
+
+it("lets others go on in a pause", async () => {
+  const order: string[] = [];
+  setTimeout(() => order.push("other"), 0);
+  await pause();
+  order.push("own");
+  expect(order).toEqual(["other", "own"]);
+});
