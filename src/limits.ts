@@ -1061,6 +1061,12 @@ export const RUN_STORED_BYTES_MAX = 5 * 1024 * 1024 * 1024;
 export const STAGED_KEPT_MS = 600_000;
 /** Opened groups that an object recognises when a client whose first reply was lost opens them again. */
 export const OPENINGS_KEPT = 256;
+/** Time in which a request to open a group may be repeated because its reply was lost, ms: an object's client tries again for 10 s. */
+export const OPENINGS_RECALLED_MS = 60_000;
+/** Open groups that the record of settled ones names one by one, among newer ones that have ended. Of more, a restart reads what is newer. */
+export const SETTLED_OPEN_MAX = 64;
+/** Idempotency-Keys of single calls in one row of keys: a waking object reads so many fewer rows to know them. */
+export const KEYS_PER_ROW = 256;
 /** Batches and graphs of one run that are open at once: each has up to 50,000 slots with their counters and a queue in memory. */
 export const GROUPS_OPEN_MAX = 256;
 /** Open groups of one batch: a run has room for 256 batches and graphs, of this and other batches and of clients. */

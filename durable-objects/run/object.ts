@@ -540,8 +540,9 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return true;
   }
 
-  rowsWritten(): { all: number; log: number } {
-    return { all: this.#life.store.rowsWritten, log: this.#life.store.log.written };
+  rowsWritten(): { all: number; log: number; read: number } {
+    const { store } = this.#life;
+    return { all: store.rowsWritten, log: store.log.written, read: store.rowsRead };
   }
 }
 

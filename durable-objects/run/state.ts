@@ -5,7 +5,7 @@
  */
 import type { SlotRecord } from "../../src/engine/record.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
-import { workerOf } from "../../src/engine/shard.ts";
+import { workerOf, type StoredSettled } from "../../src/engine/shard.ts";
 import type { EngineState, EngineWrites } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import { endWindows } from "../../src/engine/restore.ts";
@@ -34,6 +34,7 @@ import type { BodyCache } from "./store/body-cache.ts";
 import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
 import type { SingleCall } from "./store/singles.ts";
+import type { SettledGroups } from "./store/settled-groups.ts";
 import type { RunStore } from "./store/store.ts";
 import { StoredCalls } from "./store/stored-calls.ts";
 import { RunTargets, type ModelConfig } from "./targets.ts";
@@ -98,6 +99,7 @@ export class RunState {
   #isEscalated: boolean;
   #endedAtMs: number | null;
   #nextGroupSeq: number;
+  readonly #settled: SettledGroups;
   #readableSeq: number;
   #clientLogBytes: number;
   #isReported: boolean;
@@ -158,6 +160,7 @@ export class RunState {
     this.#epoch = new InstanceEpoch(store, { inShards: rebuilt.epoch, isNew: this.hasGroupWork });
     this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
+    this.#settled = rebuilt.settled;
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
@@ -388,6 +391,13 @@ export class RunState {
     return this.#openGroups.get(seq) ?? this.#store.groups.get(seq)?.stored;
   }
 
+  /** What the present turn stores of groups that a restart need not read; absent = the run has had no group. */
+  settledGroups(nowMs: number): { settled?: StoredSettled } {
+    if (this.#nextGroupSeq === 1) return {};
+    const isOpen = (seq: number): boolean => this.#openGroups.has(seq) || this.openings.isStaged(seq);
+    return { settled: this.#settled.stored(this.#nextGroupSeq, isOpen, nowMs) };
+  }
+
   /** A number for a group. Numbers are not used twice. */
   takeGroupSeq(): number {
     const seq = this.#nextGroupSeq;
@@ -402,12 +412,14 @@ export class RunState {
     this.laneStarts.started(nowMs);
     this.groupFollowed(stored.header.seq, nowMs);
     this.counters.addGroup(stored.header);
+    this.#settled.note(stored.header);
   }
 
   /** The header of an open group has changed, and maybe its graph. */
   groupChanged(stored: StoredGroup, before: GroupHeader): void {
     this.#openGroups.set(stored.header.seq, stored);
     this.counters.changeGroup(before, stored.header);
+    this.#settled.note(stored.header);
     this.storedCalls.graphChanged();
   }
 

@@ -234,7 +234,7 @@ export type StoredLease = {
  * A shard's row. `upTo`: the number of the newest event when it was written: it has all leases of the shard that started before,
  * and those that are stored apart started later; absent = none is. `epoch`: the number of the object's instance that has written
  * it; absent = the table `meta` has it. `windows`: of the row with the highest `upTo`, the groups of single calls that have not
- * ended; absent = there are none, or another row of the same turn has them.
+ * ended; absent = there are none, or another row of the same turn has them. `settled`: absent = another row has it, or every group is read.
  */
 export type StoredShard = {
   totals: Totals;
@@ -242,6 +242,18 @@ export type StoredShard = {
   upTo?: number;
   epoch?: number;
   windows?: StoredWindow[];
+  settled?: StoredSettled;
+};
+
+/**
+ * The groups that a restart need not read, because nothing changes them any more: all below number `before`, but for those in `open`. `counts`: what
+ * they add to the statistics. `next`: a number above that of every group then. An older one is as true as the newest: it only covers fewer groups.
+ */
+export type StoredSettled = {
+  before: number;
+  next: number;
+  open: number[];
+  counts: { slots: number; parallelGroups: number; parallelSlots: number };
 };
 
 /** A lease that is stored with its call instead of in its shard's row, which a settlement would rewrite. */

@@ -322,5 +322,5 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   flushWindow(caller: string | null): Promise<boolean>;
 
   /** Rows written by this instance, and the log's share of them: rows written are what Cloudflare bills most for. */
-  rowsWritten(): { all: number; log: number };
+  rowsWritten(): { all: number; log: number; read?: number };
 }

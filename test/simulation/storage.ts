@@ -221,11 +221,13 @@ export class ObjectStorage {
 /** What a query has brought, as the platform's cursor gives it. */
 class Cursor {
   readonly rowsWritten: number;
+  readonly rowsRead: number;
   readonly #rows: readonly Record<string, unknown>[];
 
   constructor(rows: readonly Record<string, unknown>[], rowsWritten: number) {
     this.#rows = rows;
     this.rowsWritten = rowsWritten;
+    this.rowsRead = rows.length;
   }
 
   toArray(): readonly Record<string, unknown>[] {

@@ -9,13 +9,22 @@ type Opening = { openKey: string; seq: number; stagedAtMs: number | null };
 
 export class Openings {
   #byKey = new Map<string, Opening>();
+  /** Groups that are being uploaded. */
+  readonly #staged = new Set<number>();
 
   /** The group that a request has opened or is uploading; null if there is none. */
   find(openKey: string): number | null {
     return this.#byKey.get(openKey)?.seq ?? null;
   }
 
+  /** Whether a group is being uploaded. */
+  isStaged(seq: number): boolean {
+    return this.#staged.has(seq);
+  }
+
   add(opening: Opening): void {
+    if (opening.stagedAtMs === null) this.#staged.delete(opening.seq);
+    else this.#staged.add(opening.seq);
     this.#byKey.delete(opening.openKey);
     this.#byKey.set(opening.openKey, opening);
     for (const [key, { stagedAtMs }] of this.#byKey) {
@@ -26,6 +35,7 @@ export class Openings {
   }
 
   forget(openKey: string): void {
+    this.#staged.delete(this.#byKey.get(openKey)?.seq ?? -1);
     this.#byKey.delete(openKey);
   }
 
@@ -35,6 +45,7 @@ export class Openings {
     for (const [key, { seq, stagedAtMs }] of this.#byKey) {
       if (stagedAtMs === null || nowMs < stagedAtMs + STAGED_KEPT_MS) continue;
       this.#byKey.delete(key);
+      this.#staged.delete(seq);
       abandoned.push(seq);
     }
     return abandoned;

@@ -10,8 +10,9 @@
 import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
 import { wholeGraphJson } from "./graph-json.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
+import type { StoredSettled } from "../../../src/engine/shard.ts";
 import { chunkEnd } from "./slots.ts";
-import type { SingleRows } from "./singles.ts";
+import { unsettled, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
 
 type GroupRow = { seq: number; header: string; result: string | null };
@@ -86,11 +87,14 @@ export class GroupRows {
     return row === undefined ? null : recordOf(row);
   }
 
-  /** Every group, oldest first. */
-  *all(): Generator<GroupRecord> {
+  /** Every group that may change, oldest first; without `settled`, every group. */
+  *all(settled: StoredSettled | null = null): Generator<GroupRecord> {
     const [first, ...others] = GROUP_TABLES.filter((table) => this.#rows.has(table));
     if (first === undefined) return;
-    const selects = [first, ...others].map((table) => `SELECT seq, header, result FROM ${table}`);
+    const parts = settled === null ? ["TRUE"] : unsettled(settled);
+    const selects = [first, ...others].flatMap((table) =>
+      parts.map((part) => `SELECT seq, header, result FROM ${table} WHERE ${part}`),
+    );
     const query = `${selects.join(" UNION ALL ")} ORDER BY seq`;
     for (const row of this.#rows.read<GroupRow>(first, query)) yield recordOf(row);
   }

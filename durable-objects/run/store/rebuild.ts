@@ -1,4 +1,7 @@
-/** A run's engine, from its rows. Reads every group and shard, and the slots of the groups that have not ended. */
+/**
+ * A run's engine, from its rows. Reads every shard, the groups that are not settled, and the slots of those that have not ended: what is open
+ * decides how much that is.
+ */
 import { Ledger } from "../../../src/budget/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
 import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
@@ -16,7 +19,7 @@ import {
   restoreSlot,
   restoreWindows,
 } from "../../../src/engine/restore.ts";
-import type { StoredLease, Target } from "../../../src/engine/shard.ts";
+import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { PARALLEL_MAX } from "../../../src/limits.ts";
@@ -24,7 +27,8 @@ import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { countGroup } from "../counters.ts";
 import { Openings } from "../groups/openings.ts";
 import type { GroupCounts } from "./meta.ts";
-import type { GroupResult, StoredGroup } from "./records.ts";
+import type { GroupResult, ShardRecord, StoredGroup } from "./records.ts";
+import { newestOf, SettledGroups } from "./settled-groups.ts";
 import type { RunStore } from "./store.ts";
 
 type AbsentSlots = readonly (readonly [number, number])[];
@@ -45,6 +49,7 @@ export type Rebuilt = {
   openings: Openings;
   /** Number of the next group. */
   nextSeq: number;
+  settled: SettledGroups;
   /** The highest epoch in a row of a shard; 0 = none has one. */
   epoch: number;
   /** Number of the last event in the rows of the log. */
@@ -62,6 +67,7 @@ export function rebuild(
   const shards = [...store.shards()];
   const rowsSeq = store.log.lastSeq();
   const tails = shards.map(({ tail }) => tail);
+  const settled = newestOf(shards.map(({ shard }) => shard.settled));
   const log = new RunLog(rowsSeq, eventsAfter(rowsSeq, tails));
   const options = { ledger: new Ledger(limits), width: widthOf(settings), windowMs, log, hasGates: true, serviceTier };
   const engine = new EngineState(options, deps);
@@ -70,38 +76,29 @@ export function rebuild(
   const rebuilt: Rebuilt = {
     engine,
     openGroups: new Map(),
-    groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0 },
+    groupCounts: { slots: 0, parallelGroups: 0, parallelSlots: 0, ...settled?.counts },
     openings: new Openings(),
-    nextSeq: 1,
+    nextSeq: settled?.next ?? 1,
+    settled: new SettledGroups(settled),
     epoch: Math.max(0, ...shards.map(({ shard }) => shard.epoch ?? 0)),
     rowsSeq,
   };
-  for (const { stored, result } of store.groups.all()) {
+  for (const { stored, result } of store.groups.all(settled)) {
     const { seq, openedAtMs } = stored.header;
-    rebuilt.nextSeq = seq + 1;
+    rebuilt.nextSeq = Math.max(rebuilt.nextSeq, seq + 1);
     rebuilt.openings.add({ openKey: stored.openKey, seq, stagedAtMs: stored.sealed ? null : openedAtMs });
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
+    rebuilt.settled.note(stored.header);
     restoreJudge(engine, stored.header, result?.endedAtMs != null);
     if (result?.endedAtMs != null) continue;
     rebuilt.openGroups.set(seq, stored);
     stopped.set(seq, result?.graph?.absent ?? null);
     restoreGroup(engine, store, { stored, result }, nowMs);
   }
-  restoreWindows(
-    engine,
-    shards.map(({ shard }) => shard),
-  );
-  for (const { id, shard: stored } of shards) {
-    const shard = restoreShard(engine, id, stored);
-    for (const lease of stored.leases) restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
-  }
-  const upTo = new Map(shards.map(({ id, shard }) => [id, shard.upTo ?? 0]));
-  for (const { shard, lease } of store.singles.leases()) {
-    // A newer row of its shard has it, or it has ended.
-    if (lease.startSeq <= (upTo.get(shard) ?? 0)) continue;
-    restoreLease(engine, engine.shard(shard), lease, deps.targetOfLease(lease), nowMs);
-  }
+  const restored = (shard: Shard, lease: StoredLease): void =>
+    restoreLease(engine, shard, lease, deps.targetOfLease(lease), nowMs);
+  restoreShards(engine, { shards, apart: store.singles.leases(settled) }, restored);
   for (const group of engine.groups.values()) {
     if (group.provider === null) continue;
     for (const page of store.providerPages(group.header.seq))
@@ -111,6 +108,27 @@ export function rebuild(
   for (const [seq, absent] of stopped) queueFresh(engine, store, { seq, absent }, nowMs);
   requeueTried(engine, nowMs);
   return rebuilt;
+}
+
+/** Restores the shards, with the leases in their rows and those that are stored apart. */
+function restoreShards(
+  engine: EngineState,
+  { shards, apart }: { shards: readonly ShardRecord[]; apart: Iterable<LeaseApart> },
+  restored: (shard: Shard, lease: StoredLease) => void,
+): void {
+  restoreWindows(
+    engine,
+    shards.map(({ shard }) => shard),
+  );
+  for (const { id, shard: stored } of shards) {
+    const shard = restoreShard(engine, id, stored);
+    for (const lease of stored.leases) restored(shard, lease);
+  }
+  const upTo = new Map(shards.map(({ id, shard }) => [id, shard.upTo ?? 0]));
+  for (const { shard, lease } of apart) {
+    // A newer row of its shard has it, or it has ended.
+    if (lease.startSeq > (upTo.get(shard) ?? 0)) restored(engine.shard(shard), lease);
+  }
 }
 
 /** Attempts a run may have in flight at once. */

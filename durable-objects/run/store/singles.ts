@@ -3,18 +3,22 @@
  * group of many has these in rows of their own, and shares them among its calls; a single call would pay for each.
  *
  * There is no index over the keys, because an index is a row per call as well: those of this table are in memory, up to
- * SINGLE_KEYS_CHARS_MAX, and further calls are stored like groups of many.
+ * SINGLE_KEYS_CHARS_MAX, and further calls are stored like groups of many. So that an object that wakes need not read every call for them,
+ * every KEYS_PER_ROW keys are also in one row of the table `keys`.
  */
 import type { SlotRecord } from "../../../src/engine/record.ts";
-import type { LeaseApart } from "../../../src/engine/shard.ts";
+import type { LeaseApart, StoredSettled } from "../../../src/engine/shard.ts";
 import { SLOT_IDS_PER_GROUP } from "../../../src/engine/slot.ts";
-import { SINGLE_CHARS_MAX, SINGLE_KEYS_CHARS_MAX } from "../../../src/limits.ts";
+import { KEYS_PER_ROW, SINGLE_CHARS_MAX, SINGLE_KEYS_CHARS_MAX } from "../../../src/limits.ts";
 import type { IdempotencyKey } from "../../../src/run-api/types.ts";
 import type { GroupResult, KeyRecord, StoredGroup, StoredPage } from "./records.ts";
 import type { Rows } from "./sql.ts";
 
 /** Characters that a key counts for beside its own: its entry in the map of keys. */
 const KEY_ENTRY_CHARS = 100;
+
+type NumberedKey = [seq: number, key: string];
+type KeysRow = { last: number; keys: string };
 
 /** What the row of a single call is opened with. */
 export type SingleCall = { stored: StoredGroup; page: StoredPage; key: IdempotencyKey | null };
@@ -33,6 +37,8 @@ export class SingleRows {
   /** The numbers of the groups by their keys; null = not read yet. */
   #seqs: Map<string, number> | null = null;
   #keyChars = 0;
+  /** Keys that are in no row of keys yet, with the numbers of their groups, in that order. */
+  #loose: NumberedKey[] = [];
 
   constructor(rows: Rows) {
     this.#rows = rows;
@@ -64,13 +70,19 @@ export class SingleRows {
       ...named,
       ...states,
     );
-    if (key !== null) this.#addKey(key.key, seq);
+    if (key !== null) this.#addKey([seq, key.key]);
+    if (this.#loose.length >= KEYS_PER_ROW) this.#putKeys(this.#loose.splice(0, KEYS_PER_ROW));
     return slot === null || slotJson !== null;
   }
 
-  /** The leases that calls were opened with and that may be in flight: if the row of their shard is not newer. */
-  *leases(): Generator<LeaseApart> {
-    const query = "SELECT lease FROM single WHERE lease IS NOT NULL ORDER BY seq";
+  /**
+   * The leases that calls were opened with and that may be in flight: if the row of their shard is not newer. Of the calls that may change;
+   * without `settled`, of all.
+   */
+  *leases(settled: StoredSettled | null = null): Generator<LeaseApart> {
+    const parts = settled === null ? ["TRUE"] : unsettled(settled);
+    const selects = parts.map((part) => `SELECT seq, lease FROM single WHERE lease IS NOT NULL AND ${part}`);
+    const query = `${selects.join(" UNION ALL ")} ORDER BY seq`;
     for (const { lease } of this.#rows.read<{ lease: string }>("single", query)) yield JSON.parse(lease) as LeaseApart;
   }
 
@@ -127,17 +139,38 @@ export class SingleRows {
   #readKeys(): Map<string, number> {
     if (this.#seqs !== null) return this.#seqs;
     this.#seqs = new Map();
-    const query = "SELECT seq, key FROM single WHERE key IS NOT NULL";
-    for (const { seq, key } of this.#rows.read<{ seq: number; key: string }>("single", query)) this.#addKey(key, seq);
+    let covered = 0;
+    for (const row of this.#rows.read<KeysRow>("keys", "SELECT last, keys FROM keys ORDER BY last")) {
+      for (const key of JSON.parse(row.keys) as NumberedKey[]) this.#addKey(key);
+      covered = row.last;
+    }
+    // What rows of keys have is in them.
+    this.#loose = [];
+    const query = "SELECT seq, key FROM single WHERE seq > ? AND key IS NOT NULL ORDER BY seq";
+    for (const { seq, key } of this.#rows.read<{ seq: number; key: string }>("single", query, covered))
+      this.#addKey([seq, key]);
     return this.#seqs;
   }
 
-  #addKey(key: string, seq: number): void {
+  #addKey(added: NumberedKey): void {
     // Keys that nobody has looked for are read with the others.
     if (this.#seqs === null) return;
+    const [seq, key] = added;
     this.#seqs.set(key, seq);
     this.#keyChars += key.length + KEY_ENTRY_CHARS;
+    this.#loose.push(added);
   }
+
+  /** Stores keys as one row, with the number up to which it and those before it have every key. */
+  #putKeys(keys: readonly NumberedKey[]): void {
+    const last = keys.at(-1)?.[0] ?? 0;
+    this.#rows.write("keys", "INSERT INTO keys (last, keys) VALUES (?, ?)", last, JSON.stringify(keys));
+  }
+}
+
+/** The groups that may change, as conditions that each find them by their numbers. */
+export function unsettled({ before, open }: StoredSettled): string[] {
+  return [`seq >= ${before}`, ...(open.length === 0 ? [] : [`seq IN (${open.join(", ")})`])];
 }
 
 /** A slot as its call's row has it; null = its answer is too long for that row. */

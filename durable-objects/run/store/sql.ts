@@ -7,6 +7,7 @@ export class Rows {
   readonly #sql: SqlStorage;
   #made: Set<string>;
   #written = 0;
+  #read = 0;
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
@@ -16,6 +17,11 @@ export class Rows {
   /** Rows written by this instance, as Cloudflare bills them: setting the alarm counts as one. */
   get written(): number {
     return this.#written;
+  }
+
+  /** Rows read by this instance, as Cloudflare bills them. */
+  get rowsRead(): number {
+    return this.#read;
   }
 
   /** Bytes that the object stores now. */
@@ -46,7 +52,16 @@ export class Rows {
 
   /** The rows of a query on a table: none if it was not made. */
   read<T extends Record<string, SqlStorageValue>>(table: TableName, query: string, ...bindings: Value[]): Iterable<T> {
-    return this.has(table) ? this.#sql.exec<T>(query, ...bindings) : [];
+    return this.has(table) ? this.#counted(this.#sql.exec<T>(query, ...bindings)) : [];
+  }
+
+  /** A query's rows, which count as read when they are no longer wanted. */
+  *#counted<T extends Record<string, SqlStorageValue>>(cursor: SqlStorageCursor<T>): Generator<T> {
+    try {
+      yield* cursor;
+    } finally {
+      this.#read += cursor.rowsRead;
+    }
   }
 
   /** The first row of a query on a table. */
@@ -55,7 +70,11 @@ export class Rows {
     query: string,
     ...bindings: Value[]
   ): T | undefined {
-    return this.has(table) ? this.#sql.exec<T>(query, ...bindings).toArray()[0] : undefined;
+    if (!this.has(table)) return undefined;
+    const cursor = this.#sql.exec<T>(query, ...bindings);
+    const [row] = cursor.toArray();
+    this.#read += cursor.rowsRead;
+    return row;
   }
 
   /** Makes a table, if it was not made. */

@@ -70,6 +70,11 @@ export class RunStore {
     return this.#rows.written;
   }
 
+  /** Rows read by this instance, as Cloudflare bills them. */
+  get rowsRead(): number {
+    return this.#rows.rowsRead;
+  }
+
   /** Bytes that the object stores now. */
   get storedBytes(): number {
     return this.#rows.storedBytes;

@@ -101,6 +101,7 @@ export class Turns {
     const written =
       this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : apartUpTo;
     const [carrier] = shards;
+    const carried = { ...(windows === undefined ? {} : { windows }), ...this.#run.settledGroups(nowMs) };
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
     const { rows, tail } = engine.log.write({ carrier: carrier !== undefined, asRows: flush === "log" });
     const others =
@@ -114,7 +115,7 @@ export class Turns {
       if (credits !== null) this.#store.meta.set("credits", credits);
       for (const shard of shards) {
         const isCarrier = shard === carrier;
-        const text = shardText(shard, isCarrier && windows !== undefined ? { ...written, windows } : written);
+        const text = shardText(shard, isCarrier ? { ...written, ...carried } : written);
         this.#store.putShard(shard.id, text, isCarrier ? tail : null);
       }
       this.#store.putProgress(further, results, (slotId) => engine.attempts.has(attemptIdOf(slotId, 1)));
