@@ -180,6 +180,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     parts: [
       "aggregate",
       "alarm-time",
+      "bytes",
       "core",
       "execute",
       "cassette",

@@ -978,6 +978,17 @@ export const BODY_OBJECTS_AHEAD = 2;
 export const BODY_LOADS_MAX = 4;
 /** Characters of such objects in a run object's memory: three of the largest, and as much as the page cache has. */
 export const BODY_CACHE_CHARS_MAX = 6 * 1024 * 1024;
+/**
+ * Characters of bodies that all run objects of one isolate keep, from rows and from R2: they share its 128 MB, and two of three have to be for
+ * what calls, answers and turns need.
+ */
+export const INSTANCE_BODIES_CHARS_MAX = 24 * 1024 * 1024;
+/** Characters of objects of bodies that all run objects of one isolate read at once: sixteen of the largest. */
+export const INSTANCE_LOADS_CHARS_MAX = 16 * BODY_OBJECT_CHARS_MAX;
+/** Time after which a read counts as over, ms: that of an instance that is gone ends never. */
+export const LOAD_MS_MAX = 60_000;
+/** Delay before a run object looks again whether there is room for a read, ms: a read takes as long. */
+export const LOAD_RETRY_MS = 100;
 /** Delay before an object of bodies that R2 did not give is read once more, ms. */
 export const BODY_RETRY_MS = 2_000;
 /** Calls in one stored call page: 32 in a row divide the price of writing them by 32. */

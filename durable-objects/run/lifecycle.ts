@@ -37,6 +37,7 @@ import type { ReplayEffects } from "./replay/open-replay.ts";
 import { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 import { BodyCache } from "./store/body-cache.ts";
+import { instanceMemory } from "./store/instance-memory.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import { RunStore } from "./store/store.ts";
 import { exchangeTemplates } from "./templates.ts";
@@ -458,6 +459,8 @@ export class RunLifecycle implements AlarmHost {
       load: (openKey, object) => loadBodies(this.#objects, id, { openKey, object }),
       arrived: () => this.#commits.poke(),
       wait: (ms) => scheduler.wait(ms),
+      now: Date.now,
+      memory: instanceMemory,
     });
     const replay = this.#replayEffects(id);
     const run = new RunState(this.store, settings, { config, bodies, replay }, { ms: nowMs, random: Math.random });

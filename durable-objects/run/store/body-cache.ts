@@ -5,9 +5,17 @@
  */
 import type { BodyPlace } from "../../../src/engine/call-page.ts";
 import type { BodyState } from "../../../src/engine/state.ts";
-import { BODY_CACHE_CHARS_MAX, BODY_LOADS_MAX, BODY_OBJECTS_AHEAD, BODY_RETRY_MS } from "../../../src/limits.ts";
+import {
+  BODY_CACHE_CHARS_MAX,
+  BODY_LOADS_MAX,
+  BODY_OBJECT_CHARS_MAX,
+  BODY_OBJECTS_AHEAD,
+  BODY_RETRY_MS,
+  LOAD_RETRY_MS,
+} from "../../../src/limits.ts";
 import { TurnoverMap } from "../../../src/turnover/map.ts";
 import { TurnoverSet } from "../../../src/turnover/set.ts";
+import type { InstanceMemory, Member } from "./instance-memory.ts";
 
 /** A group with bodies in R2, in objects numbered from 0. */
 export type BodyGroup = { seq: number; openKey: string; objects: number };
@@ -18,6 +26,9 @@ export type BodyCacheDeps = {
   /** Called when a slot that was passed over may have its body. */
   arrived: () => void;
   wait: (ms: number) => Promise<void>;
+  now: () => number;
+  /** What the bodies of all run objects of the isolate count in. */
+  memory: InstanceMemory;
 };
 
 type Held = { seq: number; lines: readonly string[]; chars: number };
@@ -31,9 +42,13 @@ export class BodyCache {
   /** Objects that are not in R2. */
   readonly #lost = new Map<string, number>();
   #chars = 0;
+  readonly #member: Member;
+  /** Whether it looks again soon whether there is room for a read. */
+  #isWaiting = false;
 
   constructor(deps: BodyCacheDeps) {
     this.#deps = deps;
+    this.#member = deps.memory.member(() => this.#giveBack());
   }
 
   /**
@@ -62,6 +77,7 @@ export class BodyCache {
       this.#held.delete(name);
       this.#chars -= held.chars;
     }
+    this.#member.keeps(this.#chars);
     for (const [name, of] of this.#lost) if (of === seq) this.#lost.delete(name);
   }
 
@@ -84,12 +100,32 @@ export class BodyCache {
 
   #load(group: BodyGroup, object: number): void {
     if (this.#loading.size >= BODY_LOADS_MAX) return;
+    const room = this.#deps.memory.load(BODY_OBJECT_CHARS_MAX, this.#deps.now());
+    if (room === null) return this.#lookAgain();
     const name = nameOf(group.seq, object);
     this.#loading.add(name);
     void this.#read(group, object, name).then(() => {
+      room.release();
       this.#loading.delete(name);
       this.#deps.arrived();
     });
+  }
+
+  /** The reads of other objects have all the room. None of them can call this one. */
+  #lookAgain(): void {
+    if (this.#isWaiting) return;
+    this.#isWaiting = true;
+    void this.#deps.wait(LOAD_RETRY_MS).then(() => {
+      this.#isWaiting = false;
+      this.#deps.arrived();
+    });
+  }
+
+  /** Other objects need the memory: what is dropped is read again when dispatch comes to it. */
+  #giveBack(): number {
+    this.#held.clear();
+    this.#chars = 0;
+    return 0;
   }
 
   /** Never rejects: an object that could not be read is read again once it is demanded after a pause. */
@@ -112,6 +148,7 @@ export class BodyCache {
       this.#held.delete(oldest);
       this.#chars -= chars;
     }
+    this.#member.keeps(this.#chars);
   }
 }
 

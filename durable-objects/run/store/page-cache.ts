@@ -7,6 +7,7 @@
 import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
+import { instanceMemory, type InstanceMemory, type Member } from "./instance-memory.ts";
 import type { StoredPage } from "./records.ts";
 import { TurnoverMap } from "../../../src/turnover/map.ts";
 import { TurnoverSet } from "../../../src/turnover/set.ts";
@@ -35,9 +36,17 @@ export class PageCache {
   /** Pages that storage does not have yet. */
   readonly #unstored = new TurnoverSet<number>();
 
-  constructor(load: (slotId: number) => StoredPage | null, modelsOf: (groupSeq: number) => readonly (string | null)[]) {
+  readonly #member: Member;
+
+  /** @param memory What the bodies of all run objects of the isolate count in. */
+  constructor(
+    load: (slotId: number) => StoredPage | null,
+    modelsOf: (groupSeq: number) => readonly (string | null)[],
+    memory: InstanceMemory = instanceMemory,
+  ) {
     this.#load = load;
     this.#modelsOf = modelsOf;
+    this.#member = memory.member(() => this.#giveBack());
   }
 
   facts(slotId: number): SlotFacts {
@@ -66,6 +75,7 @@ export class PageCache {
     if (unread?.size === 0 && !this.#unstored.has(firstSlot)) {
       page.bodies = null;
       this.#resize(page, page.facts.length * FACTS_CHARS);
+      this.#member.keeps(this.#chars);
     }
     return line;
   }
@@ -148,12 +158,24 @@ export class PageCache {
   }
 
   #shrink(): void {
+    this.#dropDownTo(PAGE_CACHE_BYTES_MAX);
+    this.#member.keeps(this.#chars);
+  }
+
+  #dropDownTo(charsMax: number): void {
     for (const [firstSlot, { chars }] of this.#pages) {
-      if (this.#chars <= PAGE_CACHE_BYTES_MAX) break;
+      if (this.#chars <= charsMax) break;
       if (firstSlot === this.#current?.firstSlot || this.#unstored.has(firstSlot)) continue;
       this.#pages.delete(firstSlot);
       this.#chars -= chars;
     }
+  }
+
+  /** Other objects need the memory: what is dropped is read again. */
+  #giveBack(): number {
+    this.#current = null;
+    this.#dropDownTo(0);
+    return this.#chars;
   }
 
   /** Forgets everything: nothing is being dispatched. */
@@ -162,5 +184,6 @@ export class PageCache {
     this.#unstored.clear();
     this.#current = null;
     this.#chars = 0;
+    this.#member.keeps(0);
   }
 }

@@ -1,15 +1,21 @@
 /** Bodies in R2 as the run object reads them: ahead of dispatch, within a bound, again after a failure. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
+import type { Hold } from "../../../../src/bytes/held-bytes.ts";
 import { BodyCache, type BodyGroup } from "../../../../durable-objects/run/store/body-cache.ts";
+import { InstanceMemory } from "../../../../durable-objects/run/store/instance-memory.ts";
 import {
   BODY_CACHE_CHARS_MAX,
   BODY_LOADS_MAX,
   BODY_OBJECT_CHARS_MAX,
   BODY_OBJECTS_AHEAD,
+  INSTANCE_BODIES_CHARS_MAX,
 } from "../../../../src/limits.ts";
 
 /** An R2 whose reads end when the test says so. */
-function slowBucket(textOf: (name: string) => string | null | Error = (name) => `${name} a\n${name} b`) {
+function slowBucket(
+  textOf: (name: string) => string | null | Error = (name) => `${name} a\n${name} b`,
+  memory = new InstanceMemory(),
+) {
   const reads: { name: string; end: () => Promise<void> }[] = [];
   let arrivals = 0;
   const pauses: (() => void)[] = [];
@@ -28,6 +34,8 @@ function slowBucket(textOf: (name: string) => string | null | Error = (name) => 
     },
     arrived: () => (arrivals += 1),
     wait: () => new Promise((resolve) => pauses.push(resolve)),
+    now: () => 0,
+    memory,
   });
   const names = (): string[] => reads.map(({ name }) => name);
   const endAll = async (): Promise<void> => {
@@ -87,6 +95,34 @@ describe("bodies that dispatch comes to", () => {
   it("are kept if they alone are larger than the bound", async () => {
     const { cache, endAll } = slowBucket(() => "x".repeat(BODY_CACHE_CHARS_MAX + 1));
     cache.stateOf(group(1, 1), 0);
+    await endAll();
+    expect(cache.stateOf(group(1, 1), 0)).toBe("here");
+  });
+
+  it("are not read while other objects of the isolate have all the room for reads, and then without being called", async () => {
+    const memory = new InstanceMemory();
+    const others: Hold[] = [];
+    for (let hold = memory.load(BODY_OBJECT_CHARS_MAX, 0); hold !== null; hold = memory.load(BODY_OBJECT_CHARS_MAX, 0))
+      others.push(hold);
+    const { cache, names, endAll, pauses, arrivals } = slowBucket(undefined, memory);
+    expect(cache.stateOf(group(1, 1), 0)).toBe("awaited");
+    expect(cache.stateOf(group(1, 1), 0)).toBe("awaited");
+    expect([names(), pauses.length]).toEqual([[], 1]);
+    others[0]?.release();
+    pauses.forEach((resume) => resume());
+    await expect.poll(arrivals, { interval: 1 }).toBe(1);
+    expect(cache.stateOf(group(1, 1), 0)).toBe("awaited");
+    await endAll();
+    expect(cache.stateOf(group(1, 1), 0)).toBe("here");
+  });
+
+  it("are dropped for those of other objects in the isolate, and read again", async () => {
+    const memory = new InstanceMemory();
+    const { cache, endAll } = slowBucket(undefined, memory);
+    cache.stateOf(group(1, 1), 0);
+    await endAll();
+    memory.member(() => 0).keeps(INSTANCE_BODIES_CHARS_MAX);
+    expect(cache.stateOf(group(1, 1), 0)).toBe("awaited");
     await endAll();
     expect(cache.stateOf(group(1, 1), 0)).toBe("here");
   });
