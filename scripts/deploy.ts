@@ -97,8 +97,10 @@ const credentials = z.union([
 async function login(): ReturnType<DeployDeps["login"]> {
   const { status, output } = await wrangler(["auth", "token", "--json"]);
   if (status !== 0) return null;
-  const headers = credentials.parse(JSON.parse(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)));
-  return { read: readerWith(headers), accountId: process.env["CLOUDFLARE_ACCOUNT_ID"] || null };
+  // An exception would show the token.
+  const found = credentials.safeParse(jsonIn(output.slice(output.indexOf("{"), output.lastIndexOf("}") + 1)));
+  if (!found.success) return null;
+  return { read: readerWith(found.data), accountId: process.env["CLOUDFLARE_ACCOUNT_ID"] || null };
 }
 
 const apiReply = z.looseObject({

@@ -1,7 +1,7 @@
 /** A client of workerd's inspector: the Chrome DevTools protocol over a WebSocket, cut down to calls and their answers. */
 import { z } from "zod";
 
-const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() }));
+const targets = z.array(z.object({ id: z.string(), webSocketDebuggerUrl: z.string() }));
 const event = z.object({ method: z.string(), params: z.unknown() });
 const reply = z.object({
   id: z.number(),
@@ -21,9 +21,25 @@ export type Inspector = Disposable & {
 
 /** Connects to the one isolate of a workerd that was started with its inspector at `url`. */
 export async function connectInspector(url: string): Promise<Inspector> {
-  const [target] = targets.parse(await (await fetch(`${url}/json`)).json());
+  const [target] = await isolatesOf(url);
   if (target === undefined) throw new Error("the inspector lists no isolate");
-  const socket = new WebSocket(target.webSocketDebuggerUrl);
+  return await connectTo(target.webSocketDebuggerUrl);
+}
+
+/** Connects to each isolate of a workerd, in no promised order; `id` names the service that it serves. */
+export async function connectInspectors(url: string): Promise<{ id: string; inspector: Inspector }[]> {
+  const isolates = await isolatesOf(url);
+  return await Promise.all(
+    isolates.map(async ({ id, webSocketDebuggerUrl }) => ({ id, inspector: await connectTo(webSocketDebuggerUrl) })),
+  );
+}
+
+async function isolatesOf(url: string): Promise<z.infer<typeof targets>> {
+  return targets.parse(await (await fetch(`${url}/json`)).json());
+}
+
+async function connectTo(socketUrl: string): Promise<Inspector> {
+  const socket = new WebSocket(socketUrl);
   await new Promise((resolve, reject) => {
     socket.addEventListener("open", resolve, { once: true });
     socket.addEventListener("error", () => reject(new Error("the inspector refused the connection")), { once: true });

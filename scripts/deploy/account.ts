@@ -27,6 +27,7 @@ export type ReadAccount = { ok: true; account: Account } | { ok: false; message:
 const NOT_FOUND = 404;
 /** Codes of Cloudflare's API. */
 const NO_SUBDOMAIN_OR_WORKER = 10007;
+const NO_WORKER = [NO_SUBDOMAIN_OR_WORKER, 10090];
 const R2_NOT_ENABLED = 10042;
 const FORBIDDEN = [401, 403];
 
@@ -74,7 +75,8 @@ type FoundWorker = { ok: true; worker: RemoteWorker | null } | { ok: false; mess
 
 async function readWorker(path: string, read: ReadApi): Promise<FoundWorker> {
   const answer = await read(`${path}/settings`);
-  if (!answer.ok && answer.status === NOT_FOUND) return { ok: true, worker: null };
+  // A wrong id of an account is not found either, with another code.
+  if (!answer.ok && NO_WORKER.includes(answer.code)) return { ok: true, worker: null };
   if (!answer.ok) return refused("read Workers", "Workers Scripts: Edit", answer);
   const listed = await read(`${path}/secrets`);
   if (!listed.ok) return refused("list the names of secrets", "Workers Scripts: Edit", listed);

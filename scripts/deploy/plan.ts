@@ -47,7 +47,7 @@ export type Planned = { ok: true; plan: Plan } | { ok: false; message: string };
 /** Decides what is uploaded. A failure says in one sentence what would be lost or refused, and what to do. */
 export function planDeployment(input: PlanInput): Planned {
   const { local, worker, secretsFile } = input;
-  const problem = replacedSecrets(input) ?? lostSettings(input) ?? staleParts(input);
+  const problem = shadowedBindings(input) ?? replacedSecrets(input) ?? lostSettings(input) ?? staleParts(input);
   if (problem !== null) return { ok: false, message: problem };
   const { newKeys, withheld, notes } = keysOf(input);
   const emptied = Object.fromEntries(otherParts(input).map((name) => [name, "{}"]));
@@ -68,6 +68,14 @@ export function planDeployment(input: PlanInput): Planned {
 
 const isUpstreams = (name: string): boolean => splitVariableOf(name) === "UPSTREAMS";
 
+/** A secret replaces a binding of the same name. */
+function shadowedBindings({ config, local, secretsFile }: PlanInput): string | null {
+  const shadowed = config.bindings.filter((name) => name in local);
+  return shadowed.length === 0
+    ? null
+    : `${secretsFile} has variables with the names of bindings in wrangler.toml: ${shadowed.join(", ")}. Give them other names.`;
+}
+
 /** A var of wrangler.toml replaces a secret of the same name, unless the secret is uploaded again. */
 function replacedSecrets({ config, local, worker, secretsFile }: PlanInput): string | null {
   const replaced = (worker?.secrets ?? []).filter((name) => name in config.vars && !(name in local));
@@ -79,6 +87,7 @@ function replacedSecrets({ config, local, worker, secretsFile }: PlanInput): str
 function lostSettings({ options, config, local, worker, secretsFile }: PlanInput): string | null {
   const isKept = ({ name, ...rest }: RemoteBinding): boolean => {
     if (options.drop.includes(name) || name in local || name in config.vars) return true;
+    if (config.keepsVars && (rest.type === "plain_text" || rest.type === "json")) return true;
     if (HARMLESS_TYPES.includes(rest.type) || isBuiltIn({ name, ...rest })) return true;
     if (rest.type !== "r2_bucket") return config.bindings.includes(name);
     return options.hasNoR2 || config.buckets[name] === rest["bucket_name"];

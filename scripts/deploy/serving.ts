@@ -28,13 +28,17 @@ const UNAUTHORIZED = 401;
 
 type Tried = { state: "serves" } | { state: "waits" | "broken"; message: string };
 
-/** Why the gateway does not serve after three minutes, or has a configuration that it refuses; null once it serves. */
+/**
+ * Why the gateway does not serve after three minutes, or has a configuration that it refuses; null once it serves. A version that
+ * serves under another id is taken after the three minutes: the upload has succeeded.
+ */
 export async function servingTrouble(serving: Serving, deps: ServingDeps): Promise<string | null> {
   const giveUpAt = deps.now() + SERVING_MS_MAX;
   for (;;) {
-    const tried = await tryOnce(serving, deps);
+    const isLast = deps.now() >= giveUpAt;
+    const tried = await tryOnce(isLast ? { ...serving, versionId: null } : serving, deps);
     if (tried.state === "serves") return null;
-    if (tried.state === "broken" || deps.now() >= giveUpAt) return tried.message;
+    if (tried.state === "broken" || isLast) return tried.message;
     await deps.sleep(RETRY_MS);
   }
 }

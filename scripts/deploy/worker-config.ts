@@ -56,6 +56,8 @@ export type WorkerConfig = {
   /** null = the account of the login, or of CLOUDFLARE_ACCOUNT_ID. */
   accountId: string | null;
   vars: Record<string, unknown>;
+  /** Whether variables of the Worker stay that `vars` does not have; wrangler deletes them otherwise. */
+  keepsVars: boolean;
   /** The names of all bindings but vars. */
   bindings: readonly string[];
   /** The names of the R2 buckets, by binding. */
@@ -68,6 +70,7 @@ const workerToml = z.looseObject({
   name: z.string(),
   account_id: z.string().optional(),
   vars: tables.default({}),
+  keep_vars: z.boolean().default(false),
   workers_dev: z.boolean().optional(),
   route: z.unknown().optional(),
   routes: z.array(z.unknown()).default([]),
@@ -83,6 +86,7 @@ export function workerConfigOf(toml: unknown, file: string): WorkerConfig {
     name: read.name,
     accountId: read.account_id ?? null,
     vars: read.vars,
+    keepsVars: read.keep_vars,
     bindings: bindingNames(tables.parse(toml)),
     buckets: Object.fromEntries(
       read.r2_buckets.flatMap(({ binding, bucket_name }) =>

@@ -106,6 +106,11 @@ describe("readAccount", () => {
     ],
     ["a token that may not read buckets", { "/fanout-files": refused(403, 10000) }, '"Workers R2 Storage: Edit"'],
     [
+      "an account that does not exist",
+      { "/settings": refused(404, 7003) },
+      "could not read Workers: no (status 404, code 7003)",
+    ],
+    [
       "an API that is down",
       { "/settings": refused(503, 0) },
       "could not read Workers: no (status 503, code 0). Try again later.",

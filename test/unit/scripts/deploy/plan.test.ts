@@ -133,6 +133,15 @@ describe("a deployment stops", () => {
     expect(plan({ bindings: set, vars: { PROBE: "1" } })).toMatchObject({ ok: true });
   });
 
+  it("for no variable that wrangler keeps with keep_vars", () => {
+    const bindings = [{ name: "PROBE", type: "plain_text", text: "1" }];
+    expect(plan({ bindings, config: { ...configOf(), keepsVars: true } })).toMatchObject({ ok: true });
+  });
+
+  it("before a variable of the file replaces an object or a bucket of the same name", () => {
+    expect(refusal({ local: { RUN: "x" } })).toContain("the names of bindings in wrangler.toml: RUN.");
+  });
+
   it("before it unbinds the bucket, unless it is told to deploy without R2", () => {
     const config = configOf({ buckets: {} });
     expect(refusal({ bindings: [FILES], config, options: { isFree: true } })).toContain("lose them: FILES.");

@@ -20,6 +20,7 @@ export function configOf(over: { vars?: Record<string, unknown> | undefined; buc
     name: "fanout",
     accountId: null,
     vars: over.vars ?? {},
+    keepsVars: false,
     bindings: ["RUN", "FILES", "CF_VERSION_METADATA"],
     buckets: over.buckets ?? { FILES: "fanout-files" },
     usesWorkersDev: true,
