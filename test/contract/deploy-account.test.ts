@@ -105,7 +105,7 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
       expect(existsSync(join(second, ".deploy.vars"))).toBe(false);
     }
     const modes = uploads.map(({ code_update_strategy }) => code_update_strategy?.mode);
-    expect(modes).toEqual(["deferred", "deferred", "immediate"]);
+    expect(modes).toEqual(["deferred", "deferred", "deferred", "immediate"]);
   });
 
   it.each([
