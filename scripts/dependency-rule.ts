@@ -41,7 +41,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["app", /^src\/(app|cors)\.ts$/],
   ["index", /^src\/index\.ts$/],
   ["address", /^durable-objects\/address\.ts$/],
-  ["alarm-time", /^durable-objects\/alarm-time\.ts$/],
+  ["alarm-time", /^durable-objects\/(alarm-time|schema-version)\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
 ];
 

@@ -36,8 +36,8 @@ export async function refusal(url: string, adminKey: string): Promise<string | n
 }
 
 /** The warnings about the gateway's configuration, one sentence each. */
-export async function warnings(url: string): Promise<string[]> {
-  const reply = await fetch(`${url}/health`);
+export async function warnings(url: string, adminKey: string): Promise<string[]> {
+  const reply = await fetch(`${url}/health`, { headers: { authorization: `Bearer ${adminKey}` } });
   const health: unknown = await reply.json();
   const found = typeof health === "object" && health !== null && "warnings" in health ? health.warnings : [];
   return Array.isArray(found) ? found.filter((each) => typeof each === "string") : [];

@@ -43,7 +43,7 @@ async function main(): Promise<number> {
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of [...(await warnings(gateway.url)), ...(await unreachable)])
+  for (const warning of [...(await warnings(gateway.url, setting.adminKey)), ...(await unreachable)])
     console.error(`Warning: ${warning}.`);
   console.log(`fanout is ready at http://${setting.host}:${setting.port}. State: ${dataDirOf(setting)}`);
   return await stopSignal.stopped(gateway);

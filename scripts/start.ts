@@ -85,7 +85,7 @@ async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Servi
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of [...(await warnings(gateway.url)), ...(await unreachable)])
+  for (const warning of [...(await warnings(gateway.url, adminKey)), ...(await unreachable)])
     console.error(`Warning: ${warning}.`);
   const isDefault = gateway.url === `http://127.0.0.1:${PORT_DEFAULT}`;
   const tokenFlags = [

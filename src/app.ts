@@ -33,6 +33,7 @@ import { mountProbe } from "./routes/probe/probe.ts";
 import { mountOps } from "./routes/discovery/ops.ts";
 import { mountMcp } from "./routes/mcp/mcp.ts";
 import { mountMetrics } from "./routes/operator/metrics.ts";
+import { mountTurn } from "./routes/operator/turn.ts";
 import { mountUpstreams } from "./routes/operator/upstreams.ts";
 import { mountQuery } from "./routes/native/query.ts";
 import { mountRunLog } from "./routes/native/log/run-log.ts";
@@ -97,6 +98,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   mountUploads(app, protect);
   mountBatches(app, protect);
   mountUpstreams(app, protect);
+  mountTurn(app, protect);
   mountMetrics(app, protect);
   mountCassettes(app, protect);
   mountMcp(app, protect);

@@ -583,6 +583,11 @@ export const RPC_WAIT_MS = 100;
  */
 export const TIMER_MS_MAX = 2_000;
 /**
+ * Longest that `POST /runs/:id/turn` waits for the jobs of a run's alarm, ms: some wait for objects that do not answer, and an operator
+ * at a terminal wants to know that.
+ */
+export const TURN_NOW_MS = 10_000;
+/**
  * Longest that a call of an executor without a socket waits in the run object, ms: below every idle cut-off on the way. One that
  * has a socket waits there after RPC_WAIT_MS.
  */

@@ -16,6 +16,7 @@ import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src
 import { RunCaller } from "../../src/run-client/caller.ts";
 import type { Objects } from "../address.ts";
 import { TapeStore, type Use } from "./store.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 export class CassetteObject extends DurableObject<Objects> implements CassetteApi {
   readonly #storage: DurableObjectStorage;
@@ -27,6 +28,7 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
+    refuseNewerRows(ctx.storage);
     this.#storage = ctx.storage;
     this.#objects = env;
     this.#name = ctx.id.name ?? "";

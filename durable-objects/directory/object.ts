@@ -9,6 +9,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import type { DayReservation, DayReply, DirectoryApi, ListedRun } from "../../src/run-api/directory-api.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 
@@ -18,6 +19,7 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
 
   constructor(ctx: DurableObjectState, env: object) {
     super(ctx, env);
+    refuseNewerRows(ctx.storage);
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
     this.#sql.exec(`

@@ -22,6 +22,7 @@ import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import type { Objects } from "../address.ts";
 import { notifyRuns } from "./notices.ts";
 import { GateStore } from "./store.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #name: string;
@@ -33,6 +34,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
+    refuseNewerRows(ctx.storage);
     const nowMs = Date.now();
     this.#name = ctx.id.name ?? "";
     this.#store = new GateStore(ctx.storage.sql);

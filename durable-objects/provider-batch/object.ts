@@ -14,6 +14,7 @@ import { underKey } from "../../src/upstream/config/keys.ts";
 import type { Upstream } from "../../src/upstream/config/types.ts";
 import type { Objects } from "../address.ts";
 import { alarmMs } from "../alarm-time.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 /** The keys of its storage: its job, and the run's latest notice, which the job does not contain yet. */
 const JOB = "job";
@@ -23,6 +24,11 @@ type Notice = Parameters<ProviderBatchApi["notify"]>[0];
 
 export class ProviderBatchObject extends DurableObject<Objects> implements ProviderBatchApi {
   #isWorking = false;
+
+  constructor(ctx: DurableObjectState, env: Objects) {
+    super(ctx, env);
+    refuseNewerRows(ctx.storage);
+  }
 
   notify(notice: Notice): void {
     this.ctx.storage.kv.put(NOTICE, notice);

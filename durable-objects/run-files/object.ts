@@ -25,6 +25,7 @@ import { batchOf, contextKey, fileKey, type Objects } from "../address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import { ContextStore } from "./contexts.ts";
 import { FileStore } from "./store.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 /** How long a batch may need its input if this object is never notified of its end, seconds: its window and an hour. */
 const INPUT_NEEDED_S = BATCH_WINDOW_S + 3_600;
@@ -42,6 +43,7 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
+    refuseNewerRows(ctx.storage);
     this.#store = new FileStore(ctx.storage);
     this.#contexts = new ContextStore(ctx.storage);
   }

@@ -48,7 +48,7 @@ import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "..
 import type { RunApi } from "../../src/run-api/run-api.ts";
 import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/run-api/runs.ts";
 import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/run-api/runs.ts";
-import type { RunSettings, StoredDocument } from "../../src/run-api/runs.ts";
+import type { RunSettings, StoredDocument, TurnReport } from "../../src/run-api/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../address.ts";
@@ -78,6 +78,7 @@ import { logPage } from "./log/read.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
 import type { RunState } from "./state.ts";
 import { mayManage } from "./tree/may-manage.ts";
+import { turnNow } from "./turns/turn-now.ts";
 import { openChild } from "./tree/open-requested.ts";
 
 export class RunObject extends DurableObject<Objects> implements RunApi {
@@ -141,8 +142,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     if (run === null) return null;
     await this.#life.recallCredits();
     const reason = await this.#life.patches.apply(run, patch);
-    if (reason !== null) return { ok: false, reason };
-    return { ok: true, document: runDocumentOf(run, Date.now()) };
+    return reason === null ? { ok: true, document: runDocumentOf(run, Date.now()) } : { ok: false, reason };
   }
 
   async endAndWait(status: EndStatus, caller: string | null): Promise<StoredDocument | null> {
@@ -195,6 +195,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   gateChanged(gate: string, grant: GateGrant): Promise<void> {
     return this.#life.ifOpened((run, nowMs) => gateChanged(run.engine, gate, grant, nowMs));
+  }
+
+  turnNow(): Promise<TurnReport | null> {
+    return turnNow(this.#life, this.ctx.storage);
   }
 
   takeMeters(): Promise<Record<string, MeterSheet>> {

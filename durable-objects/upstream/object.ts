@@ -11,6 +11,7 @@ import { keyOf, learned } from "../../src/engine/learned/reports.ts";
 import type { TemplateRow } from "../../src/engine/learned/templates.ts";
 import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";
 import type { UpstreamApi } from "../../src/run-api/upstream-api.ts";
+import { refuseNewerRows } from "../schema-version.ts";
 
 export class UpstreamObject extends DurableObject<object> implements UpstreamApi {
   readonly #storage: DurableObjectStorage;
@@ -18,6 +19,7 @@ export class UpstreamObject extends DurableObject<object> implements UpstreamApi
 
   constructor(ctx: DurableObjectState, env: object) {
     super(ctx, env);
+    refuseNewerRows(ctx.storage);
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
     this.#sql.exec(`

@@ -49,6 +49,13 @@ export function requireReader(c: Context<AppEnv>): void {
   if (c.get("principal").kind !== "viewer") requireOperator(c);
 }
 
+/** Whether a request has the operator's or viewers' key, on a route that needs no credential and shows more to those. */
+export async function isReader(c: Context<AppEnv>, config: Config): Promise<boolean> {
+  const credential = credentialOf({ path: c.req.path, header: (name) => c.req.header(name) });
+  if (credential === null || !credentialsOf(config).ok) return false;
+  return (await holderOf(credential, await keysOf(config))) !== null;
+}
+
 /** The run that a request acts for: the token's own, or the one that the operator names in `x-fanout-run`. */
 export function requireRun(c: Context<AppEnv>): string {
   const principal = c.get("principal");

@@ -25,6 +25,7 @@ const UNREAD = {
   "POST /runs/:id/stats/reset": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/flush": EMPTY_BODY_BYTES_MAX,
   "POST /runs/:id/worker-token": EMPTY_BODY_BYTES_MAX,
+  "POST /runs/:id/turn": EMPTY_BODY_BYTES_MAX,
   "POST /dag/:id/retry": EMPTY_BODY_BYTES_MAX,
   "POST /upstreams/:name/resume": EMPTY_BODY_BYTES_MAX,
   "POST /v1/responses/:id/cancel": EMPTY_BODY_BYTES_MAX,

@@ -182,7 +182,7 @@ const blockedKey = z
   .meta({ id: "BlockedKey" });
 export type BlockedKey = z.infer<typeof blockedKey>;
 
-const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
+export const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
 
 /** How long the calls of a run took and were queued whose last attempt has ended. */
 const callTimes = {

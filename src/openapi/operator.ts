@@ -1,6 +1,7 @@
 /** Routes that show the operator what all runs share. */
 import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { cassetteDocument, cassetteList } from "../contract/operator/cassettes.ts";
+import { turnDocument } from "../contract/operator/turn.ts";
 import { resumedUpstream, upstreamList } from "../contract/operator/upstreams.ts";
 import { asText, guarded, idParameter, json } from "./parts.ts";
 
@@ -26,6 +27,13 @@ export const operator: RouteConfig[] = [
       "Ends the stop of an upstream's keys at once, instead of with the next probe that succeeds (operator only)",
     parameters: [{ ...idParameter, name: "name" }],
     responses: { 200: json(resumedUpstream, "The keys as they are now") },
+  }),
+  guarded({
+    method: "post",
+    path: "/runs/{id}/turn",
+    summary: "Makes a run do at once what its alarm would do, and says what it did (operator only)",
+    parameters: [idParameter],
+    responses: { 200: json(turnDocument, "The run before and after") },
   }),
   guarded({
     method: "get",

@@ -55,6 +55,7 @@ import type {
   RunPatch,
   RunSettings,
   StoredDocument,
+  TurnReport,
 } from "./runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
 
@@ -125,6 +126,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** A gate has changed: this grant replaces the run's last one there, and the run exchanges at once. Repeating it changes nothing. */
   gateChanged(gate: string, grant: GateGrant): Promise<void>;
+
+  /** Does a turn and the jobs of the alarm at once, and reports what has changed; null if there is no such run. */
+  turnNow(): Promise<TurnReport | null>;
 
   /** What the run has counted and no gate knows, by gate: it counts as reported from now on. */
   takeMeters(): Promise<Record<string, MeterSheet>>;

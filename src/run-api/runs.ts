@@ -121,6 +121,20 @@ export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay"
 /** A run's own part of its subtree's figures; USD as decimals. */
 export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };
 
+/** How far a run is; `alarmAtMs` null = its alarm is not set. */
+export type TurnLook = {
+  status: StoredDocument["status"];
+  queued: number;
+  delayed: number;
+  inFlight: number;
+  openGroups: number;
+  openChildren: number;
+  alarmAtMs: number | null;
+};
+
+/** What a run has done at once. `isFinished`: whether all jobs have ended. The log has it between `logFrom` and `logTo`. */
+export type TurnReport = { before: TurnLook; after: TurnLook; isFinished: boolean; logFrom: number; logTo: number };
+
 /** A child run by its number among the children of its parent. */
 export type ListedChild = { seq: number; id: string };
 

@@ -41,14 +41,30 @@ describe("the warnings of a configuration", () => {
     expect(warnings.join()).not.toContain("secret");
   });
 
-  it("are shown at GET /health, and so is what makes it wrong", async () => {
-    const health = async (vars: object) => (await createApp().request("/health", {}, vars)).json();
-    const served = { status: "ok", warnings: [expect.stringContaining("DEFAULT_MODEL")] };
-    expect(await health({ ...local(priced), DEFAULT_MODEL: "other" })).toMatchObject(served);
-    expect(await health({ UPSTREAMS: "{" })).toMatchObject({
-      status: "ok",
-      warnings: [expect.stringContaining("UPSTREAMS")],
-    });
+  it("are shown at GET /health to who has the operator's or the viewers' key", async () => {
+    const [ADMIN_KEY, VIEW_KEY] = ["a".repeat(32), "v".repeat(32)];
+    const vars = { ...local(priced), DEFAULT_MODEL: "other", ADMIN_KEY, VIEW_KEY };
+    for (const key of [ADMIN_KEY, VIEW_KEY]) {
+      const init = { headers: { authorization: `Bearer ${key}` } };
+      const shown: unknown = await (await createApp().request("/health", init, vars)).json();
+      expect(shown).toMatchObject({ status: "ok", warnings: [expect.stringContaining("DEFAULT_MODEL")] });
+    }
+  });
+
+  it("are there for strangers without the name of an upstream, a route or a variable, and so is a fault", async () => {
+    const ADMIN_KEY = "a".repeat(32);
+    const secret = { kind: "openai", base_url: "http://u.test/v1", models: [] };
+    const warned = { UPSTREAMS: { "acme-internal": secret }, ADMIN_KEY };
+    const wrong = { UPSTREAMS: { "acme-internal": { kind: "magic" } }, ADMIN_KEY };
+    for (const vars of [warned, wrong, { UPSTREAMS: warned.UPSTREAMS }]) {
+      for (const init of [{}, { headers: { authorization: "Bearer guess" } }]) {
+        const text = await (await createApp().request("/health", init, vars)).text();
+        expect(text).toContain("the configuration has warnings or a fault");
+        expect(text).not.toMatch(/acme|UPSTREAMS/);
+      }
+    }
+    const fine = { ...local(priced), ADMIN_KEY };
+    expect(await (await createApp().request("/health", {}, fine)).json()).toMatchObject({ warnings: [] });
   });
 });
 

@@ -1,6 +1,7 @@
 /** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
 import type { Context, Hono } from "hono";
 import { CATALOG_DATE } from "../../budget/prices.ts";
+import { isReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { About, Health, Limits, StubList } from "../../contract/ops.ts";
 import { limits } from "../../contract/ops.ts";
@@ -20,16 +21,24 @@ const about: Omit<About, "deployment"> = {
   links: { docs: "/docs", ui: "/ui", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
 };
 
-/** What is wrong with the configuration, or of no use in it, by variable. */
-function warningsOf(c: Context<AppEnv>): string[] {
+/**
+ * What is wrong with the configuration, or of no use in it, by variable. The sentences name upstreams and routes: strangers learn
+ * only that there are some.
+ */
+async function warningsOf(c: Context<AppEnv>): Promise<string[]> {
   const parsed = configOf(c.env);
-  return parsed.ok ? configWarnings(parsed.config) : [toWire(parsed.reason).error.message];
+  const warnings = parsed.ok ? configWarnings(parsed.config) : [toWire(parsed.reason).error.message];
+  const isKnown = parsed.ok && (await isReader(c, parsed.config));
+  return warnings.length === 0 || isKnown ? warnings : [HIDDEN_WARNINGS];
 }
 
 /** The id that Cloudflare gave this version of the Worker; null where it is not deployed there. */
 function deploymentOf(c: Context<AppEnv>): string | null {
   return c.env.CF_VERSION_METADATA?.id ?? null;
 }
+
+const HIDDEN_WARNINGS =
+  "the configuration has warnings or a fault: GET /health with the operator's ADMIN_KEY lists warnings, and GET /runs names a fault";
 
 const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
 
@@ -42,12 +51,12 @@ export function mountOps(app: Hono<AppEnv>): void {
   app.get("/", (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }));
   mountDocs(app);
   mountRunPage(app);
-  app.get("/health", (c) => {
+  app.get("/health", async (c) => {
     const health: Health = {
       status: "ok",
       version: VERSION,
       deployment: deploymentOf(c),
-      warnings: warningsOf(c),
+      warnings: await warningsOf(c),
     };
     return c.json(health);
   });

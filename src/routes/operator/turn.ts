@@ -1,0 +1,52 @@
+/** `POST /runs/:id/turn`: makes a run do at once what its alarm would do, and says what it did. For a run that does not go on. */
+import type { Context, Hono } from "hono";
+import { requireOperator } from "../../auth/middleware.ts";
+import type { AppEnv } from "../../context.ts";
+import type { TurnDocument } from "../../contract/operator/turn.ts";
+import { Refusal } from "../../errors.ts";
+import { NAME_CHARS_MAX } from "../../limits.ts";
+import type { TurnLook, TurnReport } from "../../run-api/runs.ts";
+import { RunCaller } from "../../run-client/caller.ts";
+import { LogReader } from "../../run-client/log-reader.ts";
+import { settled } from "../../run-client/settlements.ts";
+import type { Protection } from "../under-run.ts";
+
+export function mountTurn(app: Hono<AppEnv>, protect: Protection): void {
+  app.post("/runs/:id/turn", ...protect, async (c) => {
+    requireOperator(c);
+    const id = c.req.param("id");
+    await settled(c.env, id);
+    const report = await new RunCaller(c.env, id).callWithRetry<TurnReport | null>((run) => run.turnNow());
+    if (report === null) throw new Refusal({ reason: "not_found", what: `run ${id.slice(0, NAME_CHARS_MAX)}` });
+    const { before, after, isFinished, logFrom } = report;
+    const turn: TurnDocument = {
+      object: "turn",
+      id,
+      finished: isFinished,
+      before: shownLook(before),
+      after: shownLook(after),
+      events: await eventsOf(c, id, report),
+      events_after: logFrom,
+    };
+    return c.json(turn);
+  });
+}
+
+function shownLook({ status, queued, delayed, inFlight, openGroups, openChildren, alarmAtMs }: TurnLook) {
+  const counts = { status, queued, delayed, in_flight: inFlight, open_groups: openGroups, open_children: openChildren };
+  return { ...counts, alarm_at: alarmAtMs === null ? null : new Date(alarmAtMs).toISOString() };
+}
+
+/** How many events of each type the turn has added. */
+async function eventsOf(
+  c: Context<AppEnv>,
+  id: string,
+  { logFrom, logTo }: TurnReport,
+): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  if (logTo <= logFrom) return counts;
+  for await (const page of new LogReader(c.env, id, null).history(logFrom)) {
+    for (const { seq, type } of page) if (seq <= logTo) counts[type] = (counts[type] ?? 0) + 1;
+  }
+  return counts;
+}
