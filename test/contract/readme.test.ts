@@ -47,8 +47,11 @@ describe.runIf(missingTools(README).length === 0)("README.md, typed from its beg
     });
   });
 
-  it("sends the same from Python, with the stub that the gateway serves", () => {
-    expect(printedBy("/stubs/python")).toBe("['one', 'two', 'three']\n");
+  it("runs the program at its top with the stub that the gateway serves: answers in order, and a child run that ends at its budget", () => {
+    const [notes = "", inChild = "", combined = ""] = printedBy("/stubs/python").split("\n");
+    expect(notes.match(/Note: /g)).toHaveLength(3);
+    expect(inChild).toMatch(/^\['Light has rays\.', 'Rays differ in colour\.', '\[error\] Global call budget exceeded/);
+    expect(combined).toMatch(/^Combine: Note: Light has rays\./);
   });
 
   it("opens a batch asynchronously and reads it later", () => {
