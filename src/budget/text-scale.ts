@@ -18,10 +18,13 @@ export function textSampleOf({
   mediaParts,
   fileParts,
   promptTokenIds,
+  unbounded,
 }: CallFacts): number | null {
   if (textTokensMax === undefined || textTokensMax < TEXT_SAMPLE_TOKENS_MIN) return null;
   if (textTokensMax > promptBytes * TEXT_SAMPLE_DENSITY_MAX) return null;
-  return mediaParts > 0 || fileParts !== undefined || promptTokenIds !== undefined ? null : textTokensMax;
+  // What no reservation covers may be billed beside the text, and shows nothing of it.
+  const isTextOnly = mediaParts === 0 && [fileParts, promptTokenIds, unbounded].every((fact) => fact === undefined);
+  return isTextOnly ? textTokensMax : null;
 }
 
 /**

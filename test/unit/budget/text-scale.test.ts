@@ -18,7 +18,12 @@ describe("textSampleOf", () => {
     expect(textSampleOf({ ...facts, textTokensMax: TEXT_SAMPLE_TOKENS_MIN - 1 })).toBeNull();
   });
 
-  test.each([{ mediaParts: 1 }, { fileParts: 1 }, { promptTokenIds: 3 }])("is none of a prompt with %o", (more) => {
+  test.each([
+    { mediaParts: 1 },
+    { fileParts: 1 },
+    { promptTokenIds: 3 },
+    { unbounded: [{ field: "messages[1].type", why: "w", spends: ["usd"] as const }] },
+  ])("is none of a prompt with %o", (more) => {
     expect(textSampleOf({ ...facts, ...more })).toBeNull();
   });
 
