@@ -56,7 +56,9 @@ export async function deploy(deployment: Deployment, deps: DeployDeps): Promise<
   const uploaded = await upload(deployment, planned.plan, { ...account, madeBuckets: made.buckets }, deps);
   if (!uploaded.ok) return uploaded.message;
   const adminKey = planned.plan.secrets["ADMIN_KEY"] ?? null;
-  return await confirmServing(uploaded.output, { adminKey, isFree: deployment.options.isFree }, deps);
+  const trouble = await confirmServing(uploaded.output, { adminKey, isFree: deployment.options.isFree }, deps);
+  if (trouble === null || account.worker === null) return trouble;
+  return `${trouble}\nTo go back to the version before: npx wrangler rollback --name ${config.name}`;
 }
 
 const unchanged = (message: string): string => `${message}\nNothing was changed in the account.`;

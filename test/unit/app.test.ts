@@ -160,6 +160,14 @@ describe("discovery, without a credential or a configuration", () => {
     expect(await json("/health")).toMatchObject({ status: "ok" });
   });
 
+  it("names the deployed version, where Cloudflare has given it an id", async () => {
+    for (const path of ["/", "/health"]) {
+      const answer = await createApp().request(path, {}, { CF_VERSION_METADATA: { id: "version-1", tag: "" } });
+      expect(await answer.json()).toMatchObject({ deployment: "version-1" });
+      expect(await json(path)).toMatchObject({ deployment: null });
+    }
+  });
+
   it("lists the bounds that a client can meet", async () => {
     const limits = await json("/limits");
     expect(limits).toMatchObject({ items_per_batch_max: ITEMS_PER_BATCH_MAX, parallel_max: 512 });

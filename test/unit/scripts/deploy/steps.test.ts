@@ -123,6 +123,12 @@ describe("the steps of a deployment", () => {
   it("say what is wrong with a gateway that was deployed and is not usable", async () => {
     const { deps } = world({ trouble: "no upstream" });
     expect(await deploy(deployment(), deps)).toBe(`Deployed to ${URL}, but the gateway is not usable: no upstream`);
+    const answers = {
+      "/settings": { ok: true, result: { bindings: [{ name: "RUN", type: "durable_object_namespace" }] } },
+      "/secrets": { ok: true, result: [{ name: "ADMIN_KEY" }] },
+    } as const;
+    const again = await deploy(deployment({ local: {} }), world({ answers, trouble: "a weak key" }).deps);
+    expect(again).toContain("a weak key\nTo go back to the version before: npx wrangler rollback --name fanout");
     const routed = world({ ends: { deploy: { status: 0, output: "https://llm.example.com" } } });
     expect(await deploy(deployment(), routed.deps)).toBeNull();
     expect(routed.did.some((line) => line.startsWith("ask"))).toBe(false);
