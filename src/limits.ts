@@ -1062,6 +1062,8 @@ export const FOLLOWED_ROWS_CHARS_MAX = 2 * LOG_ROW_CHARS_MAX;
 export const FOLLOWERS_UNREAD_CHARS_MAX = 8 * 1024 * 1024;
 /** The same for all followers of all runs: a quarter of an instance's memory. */
 export const INSTANCE_UNREAD_CHARS_MAX = 16 * 1024 * 1024;
+/** Time after which what a follower was sent last counts as read, ms: the runtime may drop a request, which then gives nothing back. */
+export const UNREAD_MS_MAX = 600_000;
 /** Time after which a follower that has found no room for its page looks again, ms. */
 export const UNREAD_RETRY_MS = 1_000;
 /** Characters of an answer in one row, at most 1.5 MB; the rest of a longer answer is in further rows. */

@@ -125,7 +125,7 @@ describe("finds faults of the gateway:", () => {
     ],
     [
       "a child run whose spending does not reach its parent",
-      { line: "addAmounts(this.spent, spent);", by: "", kind: "children", says: "their parent 0" },
+      { line: "addAmounts(this.spent, counted);", by: "", kind: "children", says: "their parent 0" },
     ],
     [
       "a group that fails where it was to wait for a higher limit",

@@ -9,53 +9,49 @@ import { SSE } from "../../../respond/batch-lines.ts";
 import type { EventLine } from "../../../observe/events.ts";
 import type { LogReader } from "../../../run-client/log-reader.ts";
 import { callerOf } from "../runs.ts";
-import { Unread } from "./unread.ts";
+import { Unread, type Hold } from "./unread.ts";
 
 /** Of all followers in this instance. */
 const unread = new Unread();
 
-/** Events as they happen, page by page, and whose they are. */
-type Following = { pages: AsyncGenerator<EventLine[]>; owner: string; gone: AbortController };
+/** Events as they happen, page by page; and what their follower has not read. */
+type Following = { pages: AsyncGenerator<EventLine[]>; hold: Hold; gone: AbortController };
 
 /** Takes a place and begins to follow. Throws a Refusal if there is none. */
 export async function begin(c: Context<AppEnv>, reader: LogReader, after: number): Promise<Following> {
   const gone = new AbortController();
   c.req.raw.signal.addEventListener("abort", () => gone.abort());
   const place = await reader.place(gone.signal);
-  const owner = `${c.req.param("id") ?? ""} ${callerOf(c) ?? ""}`;
-  return { pages: reader.live(after, gone.signal, place), owner, gone };
+  const hold = unread.hold(`${c.req.param("id") ?? ""} ${callerOf(c) ?? ""}`);
+  gone.signal.addEventListener("abort", hold.release);
+  return { pages: reader.live(after, gone.signal, place), hold, gone };
 }
 
 /** Server-sent events. What is yielded counts as unread until the next piece is asked for. */
-export async function* events({ pages, owner, gone }: Following): AsyncGenerator<string> {
+export async function* events({ pages, hold, gone }: Following): AsyncGenerator<string> {
   try {
     // Shows the client that the connection works, and proxies that the answer has begun.
     yield SSE.keepAlive;
     for await (const page of pages) {
       const piece = page.map(({ seq, type, json }) => SSE.frame(type, seq, json)).join("");
-      while (!unread.take(owner, piece.length)) {
+      while (!hold.take(piece.length, Date.now())) {
         await scheduler.wait(UNREAD_RETRY_MS);
         if (gone.signal.aborted) return;
       }
-      try {
-        yield piece;
-      } finally {
-        unread.give(owner, piece.length);
-      }
+      yield piece;
+      hold.give(piece.length);
     }
   } finally {
     gone.abort();
+    hold.release();
   }
 }
 
 /** One text message per event. */
 export function followBySocket(c: Context<AppEnv>, following: Following): Response {
   const { 0: theirs, 1: ours } = new WebSocketPair();
-  const sent = new Sent(following.owner);
-  const end = (): void => {
-    sent.end();
-    following.gone.abort();
-  };
+  const sent = new Sent(following.hold);
+  const end = (): void => following.gone.abort();
   ours.accept();
   ours.addEventListener("message", ({ data }) => sent.confirm(Number(data)));
   ours.addEventListener("close", end);
@@ -67,13 +63,14 @@ export function followBySocket(c: Context<AppEnv>, following: Following): Respon
 async function send(socket: WebSocket, { pages, gone }: Following, sent: Sent): Promise<void> {
   for await (const page of pages) {
     for (const { seq, json } of page) {
+      if (gone.signal.aborted) return;
       let waited = false;
       while (!sent.add(seq, json.length)) {
         // Room comes only from a client that says what it has read, and its first word may be on the way.
         if (waited && !sent.isConfirmed) return socket.close(1012, `resume with ?after=${seq - 1}`);
         await scheduler.wait(UNREAD_RETRY_MS);
-        waited = true;
         if (gone.signal.aborted) return;
+        waited = true;
       }
       socket.send(json);
     }
@@ -86,13 +83,12 @@ async function send(socket: WebSocket, { pages, gone }: Following, sent: Sent): 
  * the client says that it has.
  */
 class Sent {
-  readonly #owner: string;
-  #messages: { seq: number; chars: number }[] = [];
-  #hasEnded = false;
+  readonly #hold: Hold;
+  readonly #messages: { seq: number; chars: number }[] = [];
   #isConfirmed = false;
 
-  constructor(owner: string) {
-    this.#owner = owner;
+  constructor(hold: Hold) {
+    this.#hold = hold;
   }
 
   /** Whether the client says what it has read. */
@@ -102,7 +98,7 @@ class Sent {
 
   /** Counts a message. False if there is no room for it. */
   add(seq: number, chars: number): boolean {
-    if (this.#hasEnded || !unread.take(this.#owner, chars)) return false;
+    if (!this.#hold.take(chars, Date.now())) return false;
     this.#messages.push({ seq, chars });
     return true;
   }
@@ -111,18 +107,8 @@ class Sent {
   confirm(seq: number): void {
     if (Number.isNaN(seq)) return;
     this.#isConfirmed = true;
-    this.#forget(seq);
-  }
-
-  /** The socket is closed. */
-  end(): void {
-    this.#hasEnded = true;
-    this.#forget(Infinity);
-  }
-
-  #forget(upTo: number): void {
-    const end = this.#messages.findIndex(({ seq }) => seq > upTo);
+    const end = this.#messages.findIndex((message) => message.seq > seq);
     const read = this.#messages.splice(0, end === -1 ? this.#messages.length : end);
-    for (const { chars } of read) unread.give(this.#owner, chars);
+    for (const { chars } of read) this.#hold.give(chars);
   }
 }
