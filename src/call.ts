@@ -100,7 +100,14 @@ export type CacheMark = { by: "cache_control" | "breakpoint" | "key"; key: strin
  * The beginning of a prompt that several calls share: the same `key`, the same text. `tokens`: how many it is at least.
  * `warmMs`: how long the calls wait for the first of them; absent = the default.
  */
-export type SharedPrefix = { key: string; tokens: number; ttl?: "5m" | "1h"; warmMs?: number };
+export type SharedPrefix = {
+  key: string;
+  tokens: number;
+  ttl?: "5m" | "1h";
+  warmMs?: number;
+  /** Set if its client has marked it: the gateway adds no mark. */
+  own?: true;
+};
 
 /** The service tiers that a call can ask for, by OpenAI's names. */
 export const WANTED_TIERS = ["flex", "priority", "default"] as const;
@@ -334,6 +341,8 @@ export type Outcome =
       reason: Reason;
       /** True if the upstream answered: then the attempt counts as a call, even if it is free. */
       answered: boolean;
+      /** Set if no request left the gateway; absent = one may have. */
+      unsent?: true;
       /** The upstream's Retry-After, in ms from now. */
       retryAfterMs: number | null;
       /** Set if the upstream calls its key unusable: other calls with the key fail in the same way. Never billed. */

@@ -20,23 +20,31 @@ export class SharedPrefixes {
   readonly #frames: ReadonlyMap<string, Frame>;
   readonly #texts: FrameTexts;
   readonly #default: Frame;
+  /** By system messages of calls that differ from the defaults in nothing else. */
+  readonly #systems: ReadonlyMap<string, Frame>;
   readonly #counts = new Map<string, number>();
 
-  private constructor(defaults: Options, own: Frame, frames: ReadonlyMap<string, Frame>, texts: FrameTexts) {
+  private constructor(
+    defaults: Options,
+    own: Frame,
+    others: { frames: ReadonlyMap<string, Frame>; texts: FrameTexts; systems: ReadonlyMap<string, Frame> },
+  ) {
     this.#defaults = defaults;
     this.#default = own;
-    this.#frames = frames;
-    this.#texts = texts;
+    this.#frames = others.frames;
+    this.#texts = others.texts;
+    this.#systems = others.systems;
   }
 
   /**
    * `defaults`: what calls have that set nothing of their own. `others`: options of calls that have; those of any other call share
-   * nothing. `hash`: a digest in hexadecimal digits.
+   * nothing. `systems`: system messages of calls that set nothing else. `hash`: a digest in hexadecimal digits.
    */
   static async of(
     defaults: Options,
     hash: (text: string) => Promise<string>,
     others: readonly Options[] = [],
+    systems: readonly string[] = [],
   ): Promise<SharedPrefixes> {
     const frames = new Map<string, Frame>();
     const texts = new FrameTexts();
@@ -44,7 +52,14 @@ export class SharedPrefixes {
       const text = texts.of(options);
       if (!frames.has(text)) frames.set(text, await frameOf(options, hash));
     }
-    return new SharedPrefixes(defaults, await frameOf(defaults, hash), frames, texts);
+    const own = await frameOf(defaults, hash);
+    const bySystem = new Map<string, Frame>();
+    // Tools and schemas of the defaults are read once, however many system messages there are.
+    for (const system of systems) {
+      const whole = (await hash(`${own.outer}\n${system}`)).slice(0, NAME_DIGITS);
+      bySystem.set(system, { whole, outer: own.outer, systemTokens: systemTokensOf(system) });
+    }
+    return new SharedPrefixes(defaults, own, { frames, texts, systems: bySystem });
   }
 
   /** Counts a call with its text, or as many as it stands for. Every call is counted before the first is marked. */
@@ -88,6 +103,8 @@ export class SharedPrefixes {
     // Calls that override nothing have the very values of their batch: its texts are not compared 50,000 times.
     const isSame = body.schema === schema && toolsOf(body) === toolsOf({ params });
     if (isSame && (isOuter || body.system === system)) return this.#default;
+    const own = isSame && body.system !== undefined ? this.#systems.get(body.system) : undefined;
+    if (own !== undefined) return own;
     return this.#frames.size === 0 ? undefined : this.#frames.get(this.#texts.of(body));
   }
 }
@@ -136,12 +153,16 @@ function frameText({ system, params, schema }: Options): string {
 
 async function frameOf(options: Options, hash: (text: string) => Promise<string>): Promise<Frame> {
   const { params, schema } = options;
-  const bytes = systemBytes(options.system);
   return {
     whole: await nameOf(options, hash),
     outer: await nameOf({ params, schema }, hash),
-    systemTokens: bytes < PREFIX_BYTES_MIN ? 0 : Math.floor(bytes / PREFIX_BYTES_PER_TOKEN),
+    systemTokens: systemTokensOf(options.system),
   };
+}
+
+function systemTokensOf(system: string | undefined): number {
+  const bytes = systemBytes(system);
+  return bytes < PREFIX_BYTES_MIN ? 0 : Math.floor(bytes / PREFIX_BYTES_PER_TOKEN);
 }
 
 async function nameOf(options: Options, hash: (text: string) => Promise<string>): Promise<string> {

@@ -10,6 +10,7 @@ import { PREFIX_BYTES_MIN, PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../l
 import { mergeFacts, NO_SPECIAL_FACTS } from "../protocol/request/call-facts.ts";
 import { unboundedThoughts } from "../protocol/request/thinking.ts";
 import type { CacheChoice } from "./contexts/cache.ts";
+import { markedPrefix } from "./contexts/marked-prefix.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
 import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
 import type { Parsed } from "./errors.ts";
@@ -61,9 +62,18 @@ export function callOf(content: CallContent, settings: CallSettings, path: Field
   if (fields.jsonBytes + settingsBytes > PROMPT_BYTES_MAX)
     return tooLarge(path(field), fields.jsonBytes, settingsBytes);
   const body: CallBody = { ...settings.body, ...content.body };
-  const facts = factsOf(content.body.messages?.length ?? 1, fields, settings);
+  const facts = withOwnPrefix(factsOf(content.body.messages?.length ?? 1, fields, settings), body, settings);
   const context = settings.context === null ? {} : { context: settings.context };
   return { ok: true, value: { body, facts, ...context, ...cacheOf(settings) } };
+}
+
+/** The facts with the beginning that the call's client has marked for the cache. */
+function withOwnPrefix(facts: CallFacts, body: CallBody, { cache, context }: CallSettings): CallFacts {
+  if (facts.cacheTtl === undefined || cache === null || context !== null) return facts;
+  const prefix = markedPrefix(body);
+  if (prefix === null) return facts;
+  const { warmMs } = cache;
+  return { ...facts, shared: { ...prefix, ...(warmMs === undefined ? {} : { warmMs }) } };
 }
 
 /** How the beginning of a call is cached that it may share: a stored text, or a system message as long as providers cache. */

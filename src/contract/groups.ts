@@ -48,9 +48,9 @@ const forContext = z.object({
 });
 
 const forPrefix = z.object({
-  prefix: z.literal("system").meta({
+  prefix: z.enum(["system", "marked"]).meta({
     description:
-      "The first call with the same system message writes it to the provider's cache, the others then read it",
+      "The first call with the same system message, or with the same beginning that its client has marked, writes it to the provider's cache, the others then read it",
   }),
 });
 

@@ -303,5 +303,54 @@ describe("calls that wait for their leader", () => {
       )
       .toBe(true);
     expect(seen).toContain(`{"context":"${id}","slots":${COUNT - 1}}`);
+    // Its calls would count in the next test.
+    const ended = async (): Promise<unknown> => JSON.parse(await look());
+    await expect.poll(ended, { timeout: 20_000 }).toMatchObject({ status: "completed" });
+  });
+});
+
+const MARK: Record<string, object> = {
+  "claude/claude-x": { cache_control: { type: "ephemeral" } },
+  "gpt/gpt-x": { prompt_cache_breakpoint: { mode: "explicit" } },
+};
+
+describe.each(["claude/claude-x", "gpt/gpt-x"])("calls at %s whose beginning", (model) => {
+  const block = { type: "text", text: TEXT, ...MARK[model] };
+  const CALLS: [string, (question: string) => object][] = [
+    ["their client has marked", (text) => ({ messages: [{ role: "user", content: [block, { type: "text", text }] }] })],
+    [
+      "their client has marked in a system message",
+      (content) => ({
+        messages: [
+          { role: "system", content: [block] },
+          { role: "user", content },
+        ],
+      }),
+    ],
+    ["is a long system message of their own", (prompt) => ({ prompt, system: TEXT })],
+  ];
+
+  it.each(CALLS)("%s have a leader in a batch: one writes, the others read", async (_, callOf) => {
+    const { token } = await gateway.openRun({ max_parallel: 6, budget: { usd: 5 } });
+    const json = { items: questions.map((question) => callOf(question)), model, max_tokens: 16 };
+    const answer = await gateway.fetch("/batch", { json, token });
+    expect(reply.parse(await answer.json()).status).toBe("completed");
+    const bill = provider.bill();
+    expect([bill.calls, bill.writeTokens, bill.readTokens]).toEqual([COUNT, TOKENS, TOKENS * (COUNT - 1)]);
+    const budget = await (await gateway.fetch("/budget", { token })).json();
+    const { usd } = z.looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) }).parse(budget);
+    expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(bill.usd, 8), 0]);
+  });
+
+  it("their client has marked have a leader as single calls, from the first on, and the gateway adds no mark", async () => {
+    const { token } = await gateway.openRun({ max_parallel: 6, budget: { usd: 5 }, default_model: model });
+    const query = async (text: string): Promise<void> => {
+      const messages = [{ role: "user", content: [block, { type: "text", text }] }];
+      const answer = await gateway.fetch("/query", { json: { messages, max_tokens: 16 }, token });
+      expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+    };
+    await Promise.all(questions.map((question) => query(question)));
+    expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+    expect(JSON.stringify(provider.seen[0]).match(/cache_control|prompt_cache/g)).toHaveLength(1);
   });
 });

@@ -5,15 +5,19 @@ import type { AttemptInFlight, PrefixAt, Target } from "../shard.ts";
 import { groupSeqOf } from "../slot.ts";
 import type { EngineState } from "../state.ts";
 
-/** The prefix of a call as its target caches it; null = it shares none, its client has marked its own, or it is too short. */
+/** The prefix of a call as its target caches it; null = it shares none, or it is too short. */
 export function prefixAt({ shared, cacheTtl }: CallFacts, target: Target): PrefixAt | null {
   const { cache, upstream, model } = target;
-  if (shared === undefined || cacheTtl !== undefined || cache === undefined) return null;
+  if (shared === undefined || cache === undefined) return null;
+  const isOwn = shared.own === true;
+  // A client that has marked something else gets no further marks.
+  if (cacheTtl !== undefined && !isOwn) return null;
   if (shared.tokens < cache.minTokens) return null;
-  const { key, ttl, warmMs: waitMs = WARM_MS_DEFAULT } = shared;
+  const { key, warmMs: waitMs = WARM_MS_DEFAULT } = shared;
+  const ttl = isOwn ? cacheTtl : shared.ttl;
   const keptMs = ttl === "1h" && cache.mark === "cache_control" ? 3_600_000 : cache.keptMs;
   const by = cache.mark;
-  const mark = by === null ? {} : { mark: { by, key: subjectOf(key), ...(ttl === undefined ? {} : { ttl }) } };
+  const mark = by === null || isOwn ? {} : { mark: { by, key: subjectOf(key), ...(ttl === undefined ? {} : { ttl }) } };
   return { name: `${key} ${upstream}/${model}`, ...mark, keptMs, waitMs };
 }
 
@@ -24,11 +28,11 @@ export function subjectOf(key: string): string {
 
 /**
  * The prefix of a single call. It is unknown whether another call follows, so the first of a run is sent unchanged; from the second
- * on, calls share what the second one writes.
+ * on, calls share what the second one writes. What its client has marked is written anyway, so there the first one leads.
  */
 export function prefixOfCall({ prefixes }: Known, facts: CallFacts, target: Target | null): PrefixAt | null {
   const prefix = target === null ? null : prefixAt(facts, target);
-  return prefix !== null && prefixes.wasSent(prefix.name) ? prefix : null;
+  return prefix !== null && (facts.shared?.own === true || prefixes.wasSent(prefix.name)) ? prefix : null;
 }
 
 /** Notes that a call with its prefix has been sent. */

@@ -25,7 +25,7 @@ export type WaitingFor =
   /** The first call with the same text writes it to the provider's cache. */
   | { kind: "context"; context: string }
   /** The same for the first call with the same system message. */
-  | { kind: "prefix"; prefix: "system" }
+  | { kind: "prefix"; prefix: "system" | "marked" }
   /** Tasks of its graph that have not ended, by their ids; the first of them. */
   | { kind: "dependency"; tasks: string[] }
   /** A batch of its provider: its upstream; null = the batch is not made yet. */
@@ -122,7 +122,8 @@ function viewer(
 }
 
 function awaitedText(subject: string): WaitingFor {
-  return subject.startsWith("ctx_") ? { kind: "context", context: subject } : { kind: "prefix", prefix: "system" };
+  if (subject.startsWith("ctx_")) return { kind: "context", context: subject };
+  return { kind: "prefix", prefix: subject.startsWith("own_") ? "marked" : "system" };
 }
 
 /** Whether the limits of the run and of the group let one more attempt start. */

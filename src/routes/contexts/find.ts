@@ -106,11 +106,29 @@ export async function batchWithContexts(
   return { ...request, calls, defaults: sharedBody(request.defaults, shared, known) };
 }
 
-/** The batch with its own system message as the prefix of the calls that have no other: they are not counted, because each has it. */
+/**
+ * The batch with the long system messages that its calls share: its own, which calls without another have, and those that several
+ * items set.
+ */
 async function withSystemPrefix(request: BatchRequest): Promise<BatchRequest> {
-  if (request.calls.length < 2 || !isLong(request.defaults.system)) return request;
-  const shares = await SharedPrefixes.of(request.defaults, hashOf);
-  return { ...request, calls: mapped(request.calls, (call) => shares.markLone(call)) };
+  const { calls, defaults } = request;
+  if (calls.length < 2) return request;
+  const systems = sharedSystems(request);
+  if (systems.length === 0 && !isLong(defaults.system)) return request;
+  const shares = await SharedPrefixes.of(defaults, hashOf, [], systems);
+  return { ...request, calls: mapped(calls, (call) => shares.markLone(call)) };
+}
+
+/** The long system messages that at least two items set. Those of a batch that is parsed as it is read are not looked for. */
+function sharedSystems({ calls, defaults }: BatchRequest): string[] {
+  if (!Array.isArray(calls)) return [];
+  const counts = new Map<string, number>();
+  for (const { body, cache } of calls as readonly BatchCall[]) {
+    const { system } = body;
+    if (cache === undefined || system === undefined || system === defaults.system || !isLong(system)) continue;
+    counts.set(system, (counts.get(system) ?? 0) + 1);
+  }
+  return [...counts].flatMap(([system, count]) => (count < 2 ? [] : [system]));
 }
 
 /** What calls share, with the text of those that name none: the same value as theirs, so that it is stored once. */
