@@ -1,6 +1,7 @@
 /** Lets pages of configured origins call the gateway from a browser. Off where no origin is configured. */
 import type { MiddlewareHandler } from "hono";
 import { cors } from "hono/cors";
+import { isAllowedOrigin } from "./auth/origins.ts";
 import type { AppEnv } from "./context.ts";
 import { configOf } from "./env.ts";
 import { TRACE_HEADER } from "./trace-context.ts";
@@ -35,7 +36,7 @@ const MAX_AGE_S = 7_200;
 /** No credentials mode: a page sends its run token in a header of its own, never a cookie. */
 export function crossOrigin(): MiddlewareHandler<AppEnv> {
   const originOf = (origins: readonly string[], origin: string): string | null =>
-    origins.includes("*") ? "*" : origins.includes(origin) ? origin : null;
+    !isAllowedOrigin(origins, origin) ? null : origins.includes("*") ? "*" : origin;
   return async function crossOrigin(c, next) {
     const parsed = configOf(c.env);
     const origins = parsed.ok ? parsed.config.corsOrigins : [];

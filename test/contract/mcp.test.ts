@@ -112,4 +112,34 @@ describe("POST /mcp", () => {
     };
     expect([await versionFor("2024-11-05"), await versionFor("1999-01-01")]).toEqual(["2024-11-05", "2025-06-18"]);
   });
+
+  const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
+
+  it.each(["{", "", "\u0000", "[1,]"])("answers the body %j with the parse error of JSON-RPC", async (body) => {
+    const run = await world.openRun();
+    const broken = await run.send("/mcp", { method: "POST", body, headers: { "content-type": "application/json" } });
+    expect([broken.status, broken.json]).toEqual([
+      400,
+      { jsonrpc: "2.0", id: null, error: { code: -32_700, message: expect.any(String) } },
+    ]);
+  });
+
+  it("refuses requests of a version that it does not speak, but for the one that agrees on a version", async () => {
+    const run = await world.openRun();
+    const statusOf = async (version: string, json: object): Promise<number> =>
+      (await run.send("/mcp", { json, headers: { "mcp-protocol-version": version } })).status;
+    const params = { protocolVersion: "2030-01-01", capabilities: {}, clientInfo: { name: "t", version: "1" } };
+    expect(await statusOf("2025-06-18", PING)).toBe(200);
+    expect(await statusOf("2030-01-01", { ...PING, method: "initialize", params })).toBe(200);
+    const refused = await run.send("/mcp", { json: PING, headers: { "mcp-protocol-version": "2030-01-01" } });
+    expect([refused.status, errorOf(refused).param]).toEqual([400, "mcp-protocol-version"]);
+  });
+
+  it("refuses pages of origins that are not configured", async () => {
+    const run = await world.openRun();
+    for (const origin of ["https://evil.example", "null", world.gateway.url]) {
+      const refused = await run.send("/mcp", { json: PING, headers: { origin } });
+      expect([origin, refused.status, errorOf(refused).code]).toEqual([origin, 403, "forbidden"]);
+    }
+  });
 });

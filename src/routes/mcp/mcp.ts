@@ -4,8 +4,9 @@
  */
 import type { Context, Hono } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
+import { isAllowedOrigin } from "../../auth/origins.ts";
 import type { AppEnv } from "../../context.ts";
-import { parseBody } from "../../contract/body.ts";
+import { jsonOf, readJsonBytes, shapeFault } from "../../contract/body.ts";
 import { zodReason } from "../../contract/errors.ts";
 import {
   initializeParams,
@@ -17,31 +18,61 @@ import {
   type McpAnswer,
   type McpMessage,
 } from "../../contract/mcp/messages.ts";
-import { Refusal } from "../../errors.ts";
+import { Refusal, type Reason } from "../../errors.ts";
+import { JSON_VALUES_MAX } from "../../limits.ts";
 import { VERSION } from "../../version.ts";
 import { bodyRoom } from "../body-bound.ts";
 import type { Protection } from "../under-run.ts";
 import { callTool, listedTools, type Ask } from "./tools.ts";
 
 /** Codes of JSON-RPC. */
+const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 
 export function mountMcp(app: Hono<AppEnv>, protect: Protection): void {
   app.post("/mcp", ...protect, async (c) => {
     requireRun(c);
-    const body = await parseBody(c.req.raw, bodyRoom(c));
-    if (!body.ok) throw new Refusal(body.reason);
+    checkOrigin(c);
+    const bytes = await readJsonBytes(c.req.raw, bodyRoom(c));
+    if (!bytes.ok) throw new Refusal(bytes.reason);
+    const unfit = shapeFault(bytes.value, JSON_VALUES_MAX);
+    if (unfit !== null) throw new Refusal(unfit.reason);
+    const body = jsonOf(bytes.value);
+    if (!body.ok) return c.json({ jsonrpc: "2.0", id: null, error: parseError(body.reason) }, 400);
     const message = mcpMessage.safeParse(body.value);
     if (!message.success) {
       // A client's answer to a request of the server: there are none.
       if (isAnswer(body.value)) return c.body(null, 202);
       throw new Refusal(zodReason(message.error));
     }
+    checkVersion(c, message.data);
     if (message.data.id === undefined) return c.body(null, 202);
     const answer = await answerTo(message.data, askOf(app, c));
     return c.json({ jsonrpc: "2.0", id: message.data.id, ...answer });
   });
+}
+
+/** The protocol demands it of servers that a page could reach under another name: a page of a strange origin is refused. */
+function checkOrigin(c: Context<AppEnv>): void {
+  const origin = c.req.header("origin");
+  if (origin === undefined || isAllowedOrigin(c.get("config").corsOrigins, origin)) return;
+  const message = "pages of this origin may not call the gateway; the operator lists those that may in CORS_ORIGINS";
+  throw new Refusal({ reason: "forbidden", message });
+}
+
+/** The header names the version that was agreed on. Clients of the first versions send none; an `initialize` agrees on it. */
+function checkVersion(c: Context<AppEnv>, { method }: McpMessage): void {
+  const version = c.req.header(VERSION_HEADER);
+  if (version === undefined || method === "initialize" || MCP_VERSIONS.some((known) => known === version)) return;
+  const message = `${VERSION_HEADER}: is not spoken here; expected ${MCP_VERSIONS.join(", ")}`;
+  throw new Refusal({ reason: "invalid_request", message, param: VERSION_HEADER });
+}
+
+const VERSION_HEADER = "mcp-protocol-version";
+
+function parseError(reason: Reason): NonNullable<McpAnswer["error"]> {
+  return { code: PARSE_ERROR, message: "message" in reason ? reason.message : "the body is not JSON" };
 }
 
 function isAnswer(value: unknown): boolean {
