@@ -144,6 +144,11 @@ function endBeside(
   state.writeSlot(record);
 }
 
+/** Whether an attempt ended without a request. */
+function isUnsent(outcome: Outcome): boolean {
+  return outcome.kind === "failure" && outcome.unsent === true;
+}
+
 /** How long a call that ends with this attempt has taken. A restart forgets the earlier attempts of a single call. */
 function timesWith(state: EngineState, { lease, call }: InFlight, { latencyMs }: Outcome): TimesOfCall {
   const { slotId, attempt, queuedMs } = lease;
@@ -212,8 +217,11 @@ function savedInBatch(outcome: Outcome, { tier, target: { price }, priced }: Att
 function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
   const { outcome, charge, retryInMs, lease } = ended;
   const record = state.tried.get(slotId) ?? freshRecord(slotId);
+  const earlierAttempts = record.attempts;
   const earlierAnswer = hasShortAnswer(record) || hasInvalidAnswer(record) ? record.text : null;
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
+  // It had a permit and was not sent: while its slot goes on, it keeps its number.
+  if (retryInMs === null && isUnsent(outcome)) record.attempts = Math.max(earlierAttempts, lease.attempt - 1);
   noteCheck(record, ended.reported, retryInMs !== null && isViolation(outcome));
   if (isViolation(outcome)) Object.assign(record, { model: null, finishReason: null });
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
@@ -331,6 +339,7 @@ export function takeBack(state: EngineState, callId: string, reason: Reason, now
     const unsent = {
       kind: "failure",
       class: "rejected",
+      unsent: true,
       reason,
       answered: false,
       retryAfterMs: null,

@@ -188,7 +188,7 @@ async function followedEnd(
 
 /** The outcome of an attempt that could not be sent. It costs nothing. */
 export function unsent(reason: Reason): Outcome {
-  return { ...failed("rejected", reason), latencyMs: 0 };
+  return { ...failed("rejected", reason), unsent: true, latencyMs: 0 };
 }
 
 function unsentRelay(reason: Reason, upstream: Upstream | null): RelayFailure {

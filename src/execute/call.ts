@@ -116,8 +116,7 @@ export async function executeCall<A extends Attempted>(
   const watch = watchClient(signal);
   let end: CallEnd<A> = { kind: "client_gone" };
   let tried: Tried = {};
-  for (let delayMs = 0; ;) {
-    const number = usage.attempts + 1;
+  for (let delayMs = 0, number = 1; ; number++) {
     // A retry is queued for the time that its call has left.
     const ageMs = Date.now() - acceptedAtMs;
     const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
@@ -397,7 +396,7 @@ function noUsage(): CallUsage {
 }
 
 function addAttempt(usage: CallUsage, outcome: Outcome, settled: Settled): void {
-  usage.attempts += 1;
+  if (outcome.kind === "success" || outcome.unsent !== true) usage.attempts += 1;
   usage.latencyMs += outcome.latencyMs;
   usage.promptTokens += settled.promptTokens;
   usage.completionTokens += settled.completionTokens;

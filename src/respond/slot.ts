@@ -58,7 +58,8 @@ export function slotItem(slot: SlotView) {
     id: slot.id,
     status: slot.state,
     model: slot.model,
-    usage: slot.attempts === 0 ? null : usageOf(slot),
+    // A recorded answer has figures, too: it cost nothing.
+    usage: slot.attempts === 0 && slot.replayed !== true ? null : usageOf(slot),
     latency_ms: slot.attempts === 0 ? null : slot.latencyMs,
     queued_ms: slot.attempts === 0 ? null : slot.queuedMs,
     attempts: slot.attempts,

@@ -135,8 +135,13 @@ export class Exchange {
   outcome(ended: Classification): Outcome {
     const classification = withoutSecretsIn(ended, this.upstream);
     const latencyMs = Math.max(0, this.#deps.now() - this.#startedMs);
-    if (classification.kind === "failure" || this.upstream.kind === "pull") return { ...classification, latencyMs };
+    if (classification.kind === "failure") return { ...classification, ...this.#unsent, latencyMs };
+    if (this.upstream.kind === "pull") return { ...classification, latencyMs };
     return { ...classification, latencyMs, ...this.#first };
+  }
+
+  get #unsent(): { unsent?: true } {
+    return this.#deps.hasSent?.() === false ? { unsent: true } : {};
   }
 
   get #sinceSentMs(): number {
@@ -155,7 +160,7 @@ const CANCELLED_BEFORE: Reason = { reason: "cancelled", message: "the call was c
 
 /** An attempt that was stopped before anything was sent: it costs nothing. */
 export function notSent(): Outcome {
-  return { ...failed("rejected", CANCELLED_BEFORE), latencyMs: 0 };
+  return { ...failed("rejected", CANCELLED_BEFORE), unsent: true, latencyMs: 0 };
 }
 
 /** What sends requests, and whether it has sent one. Nothing is sent under a signal that has aborted. */

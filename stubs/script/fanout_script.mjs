@@ -32,6 +32,9 @@ const settings = { url: null, token: null, model: null, onEvent: null };
 
 const state = { phase: null, totalUsd: undefined, remainingUsd: null, spentUsd: 0, connecting: null };
 
+/** Calls in flight, and whether some of them have overlapped: then the figure of an answer lacks what others held. */
+const flight = { calls: 0, overlapped: false };
+
 export const failures = [];
 
 /** A call that the budget does not cover. */
@@ -47,7 +50,7 @@ export function configure(changes) {
   Object.assign(settings, changes);
 }
 
-/** The budget of the run. Figures are those of the last answer; the first call reads the total. */
+/** The budget of the run, exact while no call is in flight; else as of the last answer. The first call reads the total. */
 export const budget = {
   get total() {
     return state.totalUsd ?? null;
@@ -64,9 +67,7 @@ export async function agent(prompt, { label = null, phase: own, ...fields } = {}
   const startedAtMs = Date.now();
   emit({ type: "agent_started", ...about });
   const body = { ...(settings.model ? { model: settings.model } : {}), ...fields, prompt: String(prompt) };
-  const { answer, headers } = await send("/query", body);
-  const left = Number(headers?.get("x-fanout-budget-remaining-usd") ?? Number.NaN);
-  if (Number.isFinite(left)) state.remainingUsd = left;
+  const answer = await counted(() => send("/query", body));
   const costUsd = answer.usage?.cost ?? answer.error?.charged_usd ?? 0;
   state.spentUsd += costUsd;
   const ended = { ...about, costUsd, durationMs: Date.now() - startedAtMs, replayed: answer.replayed === true };
@@ -79,6 +80,26 @@ export async function agent(prompt, { label = null, phase: own, ...fields } = {}
   failures.push({ ...about, code, message });
   if (code === "budget_exhausted" || code === "infeasible") throw new BudgetError(message);
   return null;
+}
+
+/** Sends a call, and reads what is left of the budget when it was the last in flight. */
+async function counted(sending) {
+  flight.calls += 1;
+  flight.overlapped ||= flight.calls > 1;
+  let left = Number.NaN;
+  try {
+    const { answer, headers } = await sending();
+    left = Number(headers?.get("x-fanout-budget-remaining-usd") ?? Number.NaN);
+    return answer;
+  } finally {
+    flight.calls -= 1;
+    if (Number.isFinite(left)) state.remainingUsd = left;
+    if (flight.calls === 0 && flight.overlapped) {
+      flight.overlapped = false;
+      const { answer } = await send("/budget", null);
+      if (answer.usd !== undefined) state.remainingUsd = answer.usd.remaining;
+    }
+  }
 }
 
 /** Runs functions at once. The result of one that throws is null. */

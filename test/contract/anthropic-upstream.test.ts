@@ -56,6 +56,23 @@ const query = (run: RunAccess, json: Record<string, unknown>) => run.send("/quer
 const spentNanoUsd = async (run: RunAccess) => Math.round((await documentOf(run)).budget.usd.spent * 1e9);
 
 describe("a call to an Anthropic upstream", () => {
+  it("that its protocol has no place for is not sent, and made no attempt", async () => {
+    const run = await open();
+    const call = { messages: [{ role: "tool", content: "a" }] };
+    const refused = errorOf(await query(run, call));
+    expect(refused).toMatchObject({ code: "invalid_request", param: "messages[0].role" });
+    expect(refused).not.toHaveProperty("attempts");
+    const whole = groupOf(await run.send("/batch", { json: { items: [call, { prompt: "b" }] } }));
+    expect(whole.items).toMatchObject([
+      { status: "failed", attempts: 0, usage: null },
+      { status: "completed", attempts: 1 },
+    ]);
+    expect(whole.errors[0]).toMatchObject({ attempts: 0, charged_usd: 0 });
+    const ends = (await run.send(`/runs/${run.id}/log`)).text.match(/.*"slot_completed".*/g) ?? [];
+    expect(ends.map((line) => (JSON.parse(line) as { attempts: number }).attempts).toSorted()).toEqual([0, 0, 1]);
+    expect(server.seen).toHaveLength(1);
+  });
+
   it("is sent in Anthropic's protocol and answered in the gateway's", async () => {
     const run = await open();
     const messages = [

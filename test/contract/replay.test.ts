@@ -122,6 +122,22 @@ describe("a /batch of a run that records", () => {
     expect(requests()).toBe(41);
   });
 
+  it("has figures of usage for each replayed slot, which cost nothing, in its items and its lines", async () => {
+    const run = await world.openRun(RECORDS);
+    await batch(run, ["a"], "one");
+    const nothing = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0, cost: 0 };
+    const slot = { replayed: true, attempts: 0, usage: nothing };
+    expect(groupOf(await batch(run, ["a"], "two")).items).toMatchObject([slot]);
+    const headers = { ...epoch("three"), accept: "application/x-ndjson" };
+    const lines = await run.send("/batch", { json: { prompts: ["a"] }, headers });
+    const slotLine = lines.text.split("\n").find((line) => line.includes('"type":"slot"'));
+    expect(JSON.parse(slotLine ?? "")).toMatchObject(slot);
+    const graph = { tasks: [{ id: "t", prompt: "a" }] };
+    expect((await run.send("/dag", { json: graph, headers: epoch("four") })).json).toMatchObject({
+      tasks: { t: { attempts: 0, usage: nothing } },
+    });
+  });
+
   it("shares its record with /query and with messages of the same content", async () => {
     const run = await world.openRun(RECORDS);
     await batch(run, ["shared"], "one");

@@ -1,6 +1,7 @@
 /** What passes through /v1 stays as it was, byte for byte, but for what the contract lists. */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
+import { z } from "zod";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { bodies, CHAT, clientSide, upstreamSide, type Shape } from "./v1-shapes.ts";
 import { passedStreams, streams } from "./v1-stream-shapes.ts";
@@ -179,6 +180,30 @@ describe("an upstream's error", () => {
       });
     },
   );
+
+  const PAGES: [string, { status: number; headers: Record<string, string> }][] = [
+    ["<html><title>502 Bad Gateway</title></html>", { status: 502, headers: { "content-type": "text/html" } }],
+    ["upstream connect error", { status: 503, headers: { "content-type": "text/plain" } }],
+    ['{"error": {"message": "cut', { status: 500, headers: { "content-type": "application/json" } }],
+  ];
+  const shown = z.looseObject({ type: z.string().optional(), error: z.looseObject({ message: z.string() }) });
+
+  it.each(PAGES)("that is no JSON, as %s, has the form that its client parses", async (page, init) => {
+    world.upstream.serve((_, reply) => reply.whole(page, init));
+    for (const [path, model] of [
+      ["/v1/chat/completions", "once/m"],
+      ["/v1/responses", "once/m"],
+      ["/v1/messages", "claude-1"],
+    ] as const) {
+      const input = path === "/v1/responses" ? { input: "hi" } : { messages: [{ role: "user", content: "hi" }] };
+      const asked = post(world.gateway, path, token, JSON.stringify({ model, max_tokens: 5, ...input }));
+      const { statusCode, headers } = await asked.response;
+      expect([path, statusCode, headers["content-type"]]).toEqual([path, init.status, "application/json"]);
+      const answer = shown.parse(JSON.parse((await asked.body).bytes.toString()));
+      expect(answer.error.message).toContain(String(init.status));
+      expect(answer.type).toBe(path === "/v1/messages" ? "error" : undefined);
+    }
+  });
 
   it.each([401, 403])("of status %i that mentions the gateway's key becomes the gateway's 502", async (status) => {
     world.upstream.serve((_, reply) => reply.whole(`{"error":{"message":"bad ${PROVIDER_KEY}"}}`, { status }));

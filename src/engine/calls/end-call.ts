@@ -39,7 +39,8 @@ export function endCallAfterAttempt(
   { outcome, charge, lease }: { outcome: Outcome; charge: Amounts; lease: AttemptInFlight },
   nowMs: number,
 ): void {
-  const { attempt: attempts, startedAtMs, trace } = lease;
+  const { attempt, startedAtMs, trace } = lease;
+  const attempts = outcome.kind === "failure" && outcome.unsent === true ? attempt - 1 : attempt;
   const name = callName(lease, undefined);
   recordEnd(state, window, { name, result: callResult(outcome), attempts, charge, startedAtMs, trace }, nowMs);
 }

@@ -187,5 +187,5 @@ function isRecorded(outcome: Outcome, lease: Lease): boolean {
 
 /** The outcome of a call that was not made because of its tape: it costs nothing. */
 export function untapedOutcome({ failure, reason }: TapeFailure): Outcome {
-  return { ...failed(failure, reason), latencyMs: 0 };
+  return { ...failed(failure, reason), unsent: true, latencyMs: 0 };
 }

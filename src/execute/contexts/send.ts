@@ -68,7 +68,7 @@ export class ContextCall {
   outcomeOf(outcome: Outcome): Outcome {
     if (this.#fault === null || outcome.kind === "success") return outcome;
     const { failure, reason } = this.#fault;
-    return { ...failed(failure, reason), latencyMs: outcome.latencyMs };
+    return { ...failed(failure, reason), unsent: true, latencyMs: outcome.latencyMs };
   }
 
   async #text() {

@@ -21,6 +21,7 @@ export class TaskSummary {
   readonly #used = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   #slots = 0;
   #attempts = 0;
+  #isReplayed = false;
   #longestMs = 0;
   #fallbacks = 0;
   #error: WireError | null = null;
@@ -38,6 +39,7 @@ export class TaskSummary {
     this.#used.completionTokens += slot.completionTokens;
     this.#used.costNanoUsd += slot.costNanoUsd;
     this.#attempts += slot.attempts;
+    this.#isReplayed ||= slot.replayed === true;
     this.#longestMs = Math.max(this.#longestMs, slot.latencyMs);
     if (slot.state === "completed" && slot.reason !== null) this.#fallbacks += 1;
     this.#error ??= taskError(slot);
@@ -63,7 +65,7 @@ export class TaskSummary {
       status: this.status,
       error: this.#error,
       duration_ms: this.#attempts === 0 ? null : this.#longestMs,
-      usage: this.#attempts === 0 ? null : usageOf(this.#used),
+      usage: this.#attempts === 0 && !this.#isReplayed ? null : usageOf(this.#used),
       attempts: this.#attempts,
       model: each === undefined ? this.#model : undefined,
       slots: each === undefined ? undefined : this.#slots,

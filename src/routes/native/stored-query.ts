@@ -43,7 +43,9 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     return answerAccepted(c, groupAnswer(runId, opened, reader), await reader.look());
   }
   const reader = groupOfClient(c, run, opened, { ids: [], detach, showsSlots: false });
-  const { parallelGroupId } = await reader.ended();
+  const { parallelGroupId, remainingNanoUsd } = await reader.ended();
+  // That of the opening lacks what the call has cost.
+  c.set("remainingNanoUsd", remainingNanoUsd);
   const slot = (await reader.slotsFrom(0))[0];
   if (slot === undefined) throw new Error(`group ${opened.id} of one call has no slot`);
   if (slotError(slot) !== null && slot.reason !== null)

@@ -59,7 +59,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
       throw new Refusal(reason, spentBefore(usage, reason));
     }
     case "failed":
-      return relayedError(end, spentOf(usage));
+      return relayedError(end, usage.attempts === 0 ? null : spentOf(usage));
     case "answered": {
       const headers = { ...end.headers };
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
