@@ -8,6 +8,7 @@ import { fileURLToPath } from "node:url";
 import { BOUNDS, type WayIn } from "../../test/objects/cost/bounds.ts";
 import { CALL_MS, EVENT_MS, type Bound, type Counted } from "../../test/objects/cost/counted.ts";
 import { BEFORE } from "./before.ts";
+import { besideCalls } from "./beside.ts";
 import { PRICE_LIST } from "./price-list.ts";
 import { priced, totalOf } from "./price.ts";
 import { countedIn } from "./report.ts";
@@ -76,3 +77,6 @@ const row = (cells: readonly string[]): string =>
   cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at] ?? 0) : cell.padStart(widths[at] ?? 0))).join("  ");
 console.log(row(columns));
 for (const line of lines) console.log(row(columns.map((column) => line[column])));
+console.log("\nBeside calls, USD per million:");
+for (const { what, usdPerMillion, basis } of besideCalls())
+  console.log(`${usdPerMillion.toFixed(2)}  ${what}: ${basis}`);

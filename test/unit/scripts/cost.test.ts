@@ -1,5 +1,6 @@
 /** A million calls are priced by the price list, and the tests' counts are read from their output. */
 import { expect, it } from "vitest";
+import { besideCalls } from "../../../scripts/cost/beside.ts";
 import { PRICE_LIST } from "../../../scripts/cost/price-list.ts";
 import { priced, totalOf } from "../../../scripts/cost/price.ts";
 import { countedIn } from "../../../scripts/cost/report.ts";
@@ -26,6 +27,16 @@ it("prices each operation of a call as a million of them", () => {
   expect(priceOf({ storedBytes: 3_000 })).toBeCloseTo(0.02, 9);
   // Commits cost time, which is in the seconds.
   expect(priceOf({ commits: 5 })).toBe(0);
+});
+
+it("prices what is billed beside calls: Workflows, R2, waking and deletion", () => {
+  const lines = besideCalls();
+  const priceOfLine = (words: string): number => lines.find(({ what }) => what.includes(words))?.usdPerMillion ?? NaN;
+  expect(priceOfLine("Workflow")).toBeCloseTo(0.3, 9);
+  expect([priceOfLine("written to R2"), priceOfLine("read from R2")]).toEqual([4.5, 0.36]);
+  // 20,000 rows at a tenth of a cent per million, a million times.
+  expect(priceOfLine("10,000 stored calls")).toBeCloseTo(20, 9);
+  expect(priceOfLine("deletion")).toBeCloseTo(1.45, 9);
 });
 
 it("has a price list with its date and sources", () => {
