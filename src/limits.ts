@@ -1069,10 +1069,22 @@ export const UNREAD_RETRY_MS = 1_000;
 /** Characters of an answer in one row, at most 1.5 MB; the rest of a longer answer is in further rows. */
 export const TEXT_CHUNK_CHARS = 512 * 1024;
 /**
- * Bytes that one run may store (calls, answers, log) before it accepts no more: half of Cloudflare's limit for an
- * object, because the answers of calls that are queued by then still arrive.
+ * Bytes that one root run may store with all runs below it (calls, answers, logs, files, contexts) before they accept no more: half of
+ * Cloudflare's limit for an object, because the answers of calls that are queued by then still arrive.
  */
 export const RUN_STORED_BYTES_MAX = 5 * 1024 * 1024 * 1024;
+/**
+ * Bytes that every child run counts from its opening on, and may store without asking the root run of its tree: the tables of an empty
+ * run and a few calls, so that most children never ask.
+ */
+export const RUN_FLOOR_BYTES = 128 * 1024;
+/** Bytes by which the root run allows a descendant to grow at once: one more request to it for so many stored bytes. */
+export const RUN_SPACE_STEP_BYTES = 4 * 1024 * 1024;
+/**
+ * Child runs that one run may open in all: each is an object with rows of its own. With their floors they are four fifths of what a
+ * tree may store.
+ */
+export const CHILDREN_MAX = 32_768;
 /**
  * Time after which the pages of a staged upload that was never opened are dropped, ms: an upload lasts minutes at most.
  */

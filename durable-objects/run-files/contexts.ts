@@ -20,6 +20,12 @@ export class ContextStore {
     if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'context'").toArray().length > 0) this.#count();
   }
 
+  /** Bytes of the texts that are in R2. */
+  get contentBytes(): number {
+    const query = "SELECT coalesce(sum(bytes), 0) AS bytes FROM context WHERE text IS NULL";
+    return this.#rows<{ bytes: number }>(query)[0]?.bytes ?? 0;
+  }
+
   /** Whether nothing was ever stored. */
   get isEmpty(): boolean {
     return this.#totals === null;

@@ -21,9 +21,13 @@ import { emptyPrefix } from "../../src/files/r2-delete.ts";
 import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
 import type { ContextAdded, FileApi, StoredPart } from "../../src/run-api/file-api.ts";
 import type { Refused } from "../../src/run-api/types.ts";
+import type { Reason } from "../../src/errors.ts";
+import { RunCaller } from "../../src/run-client/caller.ts";
+import { objectFailure } from "../../src/run-client/retry.ts";
 import { batchOf, contextKey, fileKey, type Objects } from "../address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import { ContextStore } from "./contexts.ts";
+import { FilesSpace } from "./space.ts";
 import { FileStore } from "./store.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
@@ -40,17 +44,34 @@ const PARTS_READ_S = 600;
 export class ShelfObject extends DurableObject<Objects> implements FileApi {
   readonly #store: FileStore;
   readonly #contexts: ContextStore;
+  readonly #space: FilesSpace;
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
     refuseNewerRows(ctx.storage);
     this.#store = new FileStore(ctx.storage);
     this.#contexts = new ContextStore(ctx.storage);
+    const storedBytes = (): number =>
+      ctx.storage.sql.databaseSize + this.#store.contentBytes + this.#contexts.contentBytes;
+    const report = (bytes: number): Promise<Reason | null> =>
+      new RunCaller(env, this.#runId())
+        .callWithRetry<Reason | null>((run) => run.filesStored(bytes))
+        .catch((error: unknown) => {
+          // A run that a deploy has not replaced yet keeps no account.
+          if (objectFailure(error) === "outdated") return null;
+          throw error;
+        });
+    this.#space = new FilesSpace({ storedBytes, report });
   }
 
-  async addFile(file: FileRecord): Promise<void> {
+  async addFile(file: FileRecord): Promise<Reason | null> {
+    // What a batch writes was accepted with its input.
+    const full = file.purpose === "batch_output" ? null : await this.#space.take(file.bytes);
+    if (full !== null) return full;
     this.#store.putFile(file);
+    this.#space.stored(file.bytes);
     await this.#armAlarm();
+    return null;
   }
 
   file(id: string): FileRecord | null {
@@ -80,12 +101,16 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     return upload === null ? null : { upload, parts: this.#store.parts(id) };
   }
 
-  addPart(part: StoredPart): ApiRefusal | null {
+  async addPart(part: StoredPart): Promise<ApiRefusal | Refused | null> {
     const { uploadId, bytes } = part;
+    // Its file has as many bytes, while the part is still there.
+    const full = await this.#space.take(2 * bytes);
+    if (full !== null) return { ok: false, reason: full };
     const upload = this.#store.upload(uploadId);
-    if (upload === null) return noUpload(uploadId);
-    const refused = partRefusal(upload, { bytes, parts: this.#store.partCount(uploadId), nowS: nowS() });
+    const parts = this.#store.partCount(uploadId);
+    const refused = upload === null ? noUpload(uploadId) : partRefusal(upload, { bytes, parts, nowS: nowS() });
     if (refused === null) this.#store.putPart(part);
+    this.#space.stored(2 * bytes);
     return refused;
   }
 
@@ -131,13 +156,17 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     this.#contexts.create();
   }
 
-  addContext(context: IndexedContext, text: Uint8Array | null): ContextAdded | Refused {
+  async addContext(context: IndexedContext, text: Uint8Array | null): Promise<ContextAdded | Refused> {
     const { id, bytes } = context.record;
     const known = this.#contexts.record(id);
     if (known !== null) return { ok: true, record: known, isNew: false };
-    const reason = this.#contexts.roomReason(bytes);
-    if (reason !== null) return { ok: false, reason };
-    this.#contexts.put(context, text);
+    const full = this.#contexts.roomReason(bytes) ?? (await this.#space.take(bytes));
+    if (full !== null) return { ok: false, reason: full };
+    // The same text may have come meanwhile.
+    const meanwhile = this.#contexts.record(id);
+    if (meanwhile === null) this.#contexts.put(context, text);
+    this.#space.stored(bytes);
+    if (meanwhile !== null) return { ok: true, record: meanwhile, isNew: false };
     return { ok: true, record: context.record, isNew: true };
   }
 
@@ -160,6 +189,7 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     this.#contexts.drop(record);
     const { FILES: bucket } = this.env;
     if (record.object !== null && bucket !== undefined) await bucket.delete(contextKey(this.#runId(), record.object));
+    await this.#space.report();
     return true;
   }
 
@@ -184,6 +214,7 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
       await this.#deleteContents(this.#store.parts(uploadId).map(({ id }) => id));
       this.#store.dropParts(uploadId);
     }
+    await this.#space.report();
     await this.#armAlarm();
   }
 

@@ -36,6 +36,20 @@ export class FileStore {
     return !this.#created;
   }
 
+  /**
+   * Bytes of files and of parts of uploads in R2. The parts of an upload that is not complete count twice: once it is, they stay for
+   * a while beside the file that they have become.
+   */
+  get contentBytes(): number {
+    if (!this.#created) return 0;
+    const query = `SELECT
+      (SELECT coalesce(sum(json_extract(body, '$.bytes')), 0) FROM file) +
+      (SELECT coalesce(sum(json_extract(part.body, '$.bytes') *
+        iif(json_extract(upload.body, '$.status') = 'pending', 2, 1)), 0)
+        FROM part JOIN upload ON upload.id = part.upload_id) AS bytes`;
+    return this.#sql.exec<{ bytes: number }>(query).one().bytes;
+  }
+
   async destroy(): Promise<void> {
     this.#created = false;
     await this.#storage.deleteAll();

@@ -16,6 +16,7 @@ import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/l
 import type { NamedAnswer } from "../../src/run-api/replay.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
+import { objectFailure } from "../../src/run-client/retry.ts";
 import { sha256Hex } from "../../src/run-client/dedupe-key.ts";
 import { DONE_CODE } from "../../src/run-client/run-socket.ts";
 import type { SocketOwner } from "../../src/run-api/sockets.ts";
@@ -307,12 +308,43 @@ export class RunLifecycle implements AlarmHost {
     });
   }
 
-  async deleteRun({ settings: { id, parentId, holder } }: RunState): Promise<void> {
+  /** Does what stores so much more. Where nobody is asked for room, at once: what arrives together stays in one turn, and in order. */
+  withSpace<T>(moreBytes: number, store: () => T | Promise<T>): T | Promise<T> {
+    const growing = this.growSpace(moreBytes);
+    return growing === null ? store() : growing.then(store);
+  }
+
+  /** Asks the root run for what a descendant needs to store so much more; null = it needs nothing. A root asks nobody. */
+  growSpace(moreBytes: number): Promise<void> | null {
+    const { run, store } = this;
+    const [rootId] = run?.settings.ancestors ?? [];
+    if (run === null || rootId === undefined) return null;
+    const neededBytes = store.space.neededFor(moreBytes);
+    return neededBytes === 0 ? null : this.#askForSpace(rootId, run.settings.id, neededBytes);
+  }
+
+  async #askForSpace(rootId: string, id: string, neededBytes: number): Promise<void> {
+    const asking = new RunCaller(this.#objects, rootId).callWithRetry<number>((root) =>
+      root.allowSpace(id, neededBytes),
+    );
+    // A root that a deploy has not replaced yet keeps no account.
+    const allowed = await asking.catch((error: unknown) => {
+      if (objectFailure(error) === "outdated") return neededBytes;
+      throw error;
+    });
+    this.store.space.allowed(allowed);
+  }
+
+  async deleteRun({ settings: { id, ancestors, parentId, holder } }: RunState): Promise<void> {
     this.followers.close();
     this.sockets.close();
     await runFilesOf(this.#objects, id).destroy(id);
     if (this.store.meta.get("hasBodies")) await dropBodies(this.#objects, bodiesPrefix(id));
     if (parentId === null) await directoryOf(this.#objects, { id, holder }).forget(id);
+    const [rootId] = ancestors;
+    // Without the root there is no account.
+    if (rootId !== undefined && this.store.space.neededFor(0) + this.store.space.allowance > 0)
+      await new RunCaller(this.#objects, rootId).callWithRetry<number>((root) => root.allowSpace(id, 0));
     this.#opened = null;
     await this.store.destroy();
   }

@@ -64,7 +64,8 @@ import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
 import { appendPlan } from "./groups/append-plan.ts";
 import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
-import { dropStaged, stagePages } from "./groups/open.ts";
+import { charsOf, dropStaged } from "./groups/open.ts";
+import { stage } from "./groups/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
 import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
 import { quoteGroup } from "./groups/quote.ts";
@@ -73,9 +74,10 @@ import { retryGroup } from "./groups/retry-group.ts";
 import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
-import { appendEvents } from "./log/append.ts";
+import { append } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
+import { filesStored } from "./files-stored.ts";
 import type { RunState } from "./state.ts";
 import { mayManage } from "./tree/may-manage.ts";
 import { turnNow } from "./turns/turn-now.ts";
@@ -301,16 +303,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   // ---- groups and lanes ----
 
-  stagePages(openKey: string, pages: CallPage[]): Refused | null {
-    const run = this.#life.active;
-    if ("reason" in run) {
-      this.dropStaged(openKey);
-      return { ok: false, reason: run };
-    }
-    const refused = stagePages(run, this.#life.store, { openKey, pages }, Date.now());
-    // The client may never come back: the alarm drops what is not opened in time, even if this instance is gone by then.
-    this.#life.alarm.arm(Date.now());
-    return refused === null ? null : { ok: false, reason: refused };
+  stagePages(openKey: string, pages: CallPage[], bodyBytes = 0): Promise<Refused | null> {
+    return stage(this.#life, { openKey, pages, bodyBytes });
   }
 
   dropStaged(openKey: string): boolean {
@@ -322,20 +316,30 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#open(request, pages, capacity, null);
   }
 
-  #open(
+  filesStored(bytes: number): Promise<Reason | null> {
+    return filesStored(this.#life, bytes);
+  }
+
+  allowSpace(runId: string, neededBytes: number): number {
+    return this.#life.run === null ? 0 : this.#life.store.space.allow(runId, neededBytes);
+  }
+
+  async #open(
     request: OpenGroupRequest,
     pages: CallPage[],
     capacity: number | null,
     graph: CompiledGraph | null,
   ): Promise<OpenGroupReply> {
-    return this.#life.submit((reply, nowMs) => {
-      const run = this.#life.active;
-      if ("reason" in run) {
-        this.dropStaged(request.openKey);
-        return reply({ ok: false, reason: run });
-      }
-      openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
-    });
+    const open = (): Promise<OpenGroupReply> =>
+      this.#life.submit((reply, nowMs) => {
+        const run = this.#life.active;
+        if ("reason" in run) {
+          this.dropStaged(request.openKey);
+          return reply({ ok: false, reason: run });
+        }
+        openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
+      });
+    return await this.#life.withSpace(charsOf(pages), open);
   }
 
   openGraph(
@@ -347,12 +351,14 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#open(request, pages, capacity, JSON.parse(graphJson));
   }
 
-  retryGroup(request: RetryRequest): Promise<OpenGroupReply> {
-    return this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
+  async retryGroup(request: RetryRequest): Promise<OpenGroupReply> {
+    const retry = () => this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
+    return await this.#life.withSpace(1, retry);
   }
 
-  changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
-    return this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
+  async changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
+    const change = () => this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
+    return await this.#life.withSpace(1, change);
   }
 
   appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply> {
@@ -493,10 +499,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
-    if (!mayManage(this.#life.run, caller)) return null;
-    return this.#life.submit((reply, nowMs) => {
-      reply(appendEvents(this.#life.opened, this.#life.store.storedBytes, events, nowMs));
-    });
+    return mayManage(this.#life.run, caller) ? await append(this.#life, events) : null;
   }
 
   override fetch({ url }: Request): Response {

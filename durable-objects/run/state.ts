@@ -9,7 +9,8 @@ import { workerOf, type StoredSettled } from "../../src/engine/shard.ts";
 import type { EngineState, EngineWrites } from "../../src/engine/state.ts";
 import { restoreCredits } from "../../src/engine/credit/lend.ts";
 import { endWindows } from "../../src/engine/restore.ts";
-import { GROUPS_ENDED_KEPT } from "../../src/limits.ts";
+import type { Reason } from "../../src/errors.ts";
+import { CHILDREN_MAX, GROUPS_ENDED_KEPT, RUN_FLOOR_BYTES } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/run-api/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/run-api/sockets.ts";
@@ -33,6 +34,7 @@ import { hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
 import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
+import { roomReason } from "./store/room.ts";
 import type { SingleCall } from "./store/singles.ts";
 import type { SettledGroups } from "./store/settled-groups.ts";
 import type { RunStore } from "./store/store.ts";
@@ -249,6 +251,13 @@ export class RunState {
   }
 
   /** Sets what a patch names. The ledger has its new limits already: it refuses limits below what is committed. */
+  /** Why the run may open no child any more; null = it may. */
+  get noRoomForChild(): Reason | null {
+    if (this.children.count < CHILDREN_MAX) return roomReason(this.#store, RUN_FLOOR_BYTES);
+    const message = `this run has opened ${CHILDREN_MAX} child runs, the most that one run may open in all; open another run`;
+    return { reason: "forbidden", message };
+  }
+
   applyPatch({ maxParallel, paused, expiresAtMs, models }: Omit<RunPatch, "limits" | "rootNanoUsdPerDay">): void {
     const settings = { ...this.#settings, limits: { ...this.engine.ledger.limits } };
     if (expiresAtMs !== undefined) settings.expiresAtMs = expiresAtMs;

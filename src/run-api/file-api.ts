@@ -5,6 +5,7 @@ import type { ApiRefusal, Checked } from "../batch/refusal.ts";
 import type { Upload } from "../batch/uploads.ts";
 import type { ContextRecord, IndexedContext } from "../contexts/types.ts";
 import type { ContextsQuery } from "../contract/contexts/contexts.ts";
+import type { Reason } from "../errors.ts";
 import type { Refused } from "./types.ts";
 
 /** A part of an upload; its bytes are in R2 under its id. */
@@ -13,8 +14,8 @@ export type StoredPart = { id: string; uploadId: string; bytes: number; createdA
 export type ContextAdded = { ok: true; record: ContextRecord; isNew: boolean };
 
 export interface FileApi extends Rpc.DurableObjectBranded {
-  /** Adds a file whose content is in R2. Safe to repeat. */
-  addFile(file: FileRecord): Promise<void>;
+  /** Adds a file whose content is in R2. Safe to repeat. Null, or why there is no room for it: then the caller deletes the content. */
+  addFile(file: FileRecord): Promise<Reason | null>;
 
   /** A file; null if there is none, or it has expired. */
   file(id: string): FileRecord | null;
@@ -32,7 +33,7 @@ export interface FileApi extends Rpc.DurableObjectBranded {
   upload(id: string): { upload: Upload; parts: StoredPart[] } | null;
 
   /** Adds a part whose bytes are in R2; or why it is refused: then the caller deletes the bytes. */
-  addPart(part: StoredPart): ApiRefusal | null;
+  addPart(part: StoredPart): Promise<ApiRefusal | Refused | null>;
 
   /**
    * Makes an upload a file whose content is in R2: the file exists from now on, and the parts expire. If another
@@ -59,7 +60,7 @@ export interface FileApi extends Rpc.DurableObjectBranded {
    * Adds a context; `text` null = its object in R2 has the text. Its record, or that of the same text, which the run had: then
    * the caller deletes its object. Or why there is no room for it.
    */
-  addContext(context: IndexedContext, text: Uint8Array | null): ContextAdded | Refused;
+  addContext(context: IndexedContext, text: Uint8Array | null): Promise<ContextAdded | Refused>;
 
   /** A context; null if there is none. */
   context(id: string): IndexedContext | null;

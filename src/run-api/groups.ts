@@ -47,6 +47,8 @@ export type OpenGroupRequest = CallRules & {
   defaultsJson: string;
   /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
   bodyObjects?: number;
+  /** What these objects have together, bytes; absent = nothing, or the Worker is of an earlier version. */
+  bodyBytes?: number;
   /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
   batchId?: string;
   /** When the group has what its client needs; absent = it runs to its end. */

@@ -190,8 +190,17 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   // ---- groups and lanes ----
 
-  /** Stores pages of a group that the request `openKey` will open. Null, or why they are refused. */
-  stagePages(openKey: string, pages: CallPage[]): Refused | null;
+  /**
+   * Stores pages of a group that the request `openKey` will open. Null, or why they are refused.
+   * @param bodyBytes What of the group is in R2 by now. Absent = the Worker is of an earlier version, and does not say.
+   */
+  stagePages(openKey: string, pages: CallPage[], bodyBytes?: number): Promise<Refused | null>;
+
+  /** The run's files, uploads and contexts have so many bytes by now, with what is to be stored. Null, or why there is no room for more. */
+  filesStored(bytes: number): Promise<Reason | null>;
+
+  /** Of a root run: what a descendant may store beyond its floor from now on, if it needs so much. Needs 0: it was deleted. */
+  allowSpace(runId: string, neededBytes: number): number;
 
   /** Drops the stored pages of a group that will not be opened. False: it is open, and keeps its pages. */
   dropStaged(openKey: string): boolean;

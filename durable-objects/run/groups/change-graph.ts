@@ -86,7 +86,7 @@ export function takeGraph(
   if (old === undefined) throw new Error(`${before.id} runs, but is not stored`);
   const { pages, models } = pagesOf(tasks, { calls: graph.tasks.length - tasks.length, models: before.models });
   // A change without calls may be what lets the graph end.
-  const full = tasks.length === 0 ? null : roomReason(store.storedBytes);
+  const full = tasks.length === 0 ? null : roomReason(store);
   const refused = full ?? modelReason(run, models, before.models.length);
   if (refused !== null) return refused;
   const shape = { tasks: presentTasks(graph.tasks).length, version: graph.version };

@@ -29,13 +29,14 @@ import type { RunStore } from "../store/store.ts";
 export function stagePages(
   run: RunState,
   store: RunStore,
-  { openKey, pages }: { openKey: string; pages: readonly CallPage[] },
+  { openKey, pages, bodyBytes }: { openKey: string; pages: readonly CallPage[]; bodyBytes: number },
   nowMs: number,
 ): Reason | null {
   const known = run.openings.find(openKey);
   // The copy of a retried call may arrive after the group was opened: its pages are stored, and must not be dropped.
   if (known !== null && isOpened(run, known)) return null;
-  const full = roomReason(store.storedBytes);
+  store.space.staged(openKey, bodyBytes);
+  const full = roomReason(store, charsOf(pages));
   if (full !== null) {
     dropStaged(run, store, openKey);
     return full;
@@ -58,6 +59,7 @@ function isOpened(run: RunState, seq: number): boolean {
 
 /** Drops at once the pages of a group that will not be opened; dropping twice changes nothing. False: it is open, and keeps them. */
 export function dropStaged(run: RunState, store: RunStore, openKey: string): boolean {
+  store.space.dropped(openKey);
   const seq = run.openings.find(openKey);
   if (seq === null) return true;
   if (isOpened(run, seq)) return false;
@@ -93,6 +95,7 @@ export function openGroup(
     // Nothing of a refused request stays stored, nor do its earlier pages.
     if (staged !== null) run.addWrite(() => store.groups.drop(staged));
     run.openings.forget(request.openKey);
+    store.space.dropped(request.openKey);
   };
   const floorReason = (): Reason | null => {
     if (request.onBudget !== "refuse") return null;
@@ -109,7 +112,9 @@ export function openGroup(
     return replyOf(run, first, true);
   }
   const isWhole = staged !== null || pages[0]?.firstIndex === 0;
-  const refused = isWhole ? (refusalOf(run, request) ?? roomReason(store.storedBytes) ?? floorReason()) : INTERRUPTED;
+  const refused = isWhole
+    ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages)) ?? floorReason())
+    : INTERRUPTED;
   if (refused !== null) {
     drop();
     return { ok: false, reason: refused };
@@ -119,6 +124,7 @@ export function openGroup(
   const held = judges === null ? heldQuoteOf(run, { request, graph, parts }, nowMs) : null;
   const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
+  run.addWrite(() => store.space.opened(request.openKey, request.bodyBytes ?? 0));
   const single = staged === null ? singleOf(store, { request, stored, pages }) : null;
   if (single !== null) run.addSingle(single);
   else {
@@ -133,6 +139,10 @@ export function openGroup(
   // Before the reply, which names the lanes that are missing.
   if (hasWorker && held === null) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
+}
+
+export function charsOf(pages: readonly CallPage[]): number {
+  return pages.reduce((sum, { facts, calls }) => sum + facts.length + calls.length, 0);
 }
 
 /** A single call that one row can hold; null = it is stored as groups of many are. */

@@ -72,7 +72,7 @@ function whyNot(run: RunState, store: RunStore, stored: StoredGroup): Reason | n
   if (stored.batchId !== undefined) {
     return because("a batch of /v1/batches cannot be retried; send its failed lines as a new batch");
   }
-  return refusalOf(run, { models: [...models], single: false }) ?? roomReason(store.storedBytes);
+  return refusalOf(run, { models: [...models], single: false }) ?? roomReason(store);
 }
 
 /** Of a plan that was cancelled while it was written, no more comes. */

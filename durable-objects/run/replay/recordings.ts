@@ -13,7 +13,6 @@ import {
 } from "../../../src/limits.ts";
 import { Tape, type TapeAnswer } from "../../../src/replay/tape.ts";
 import type { AnswersWanted, NamedAnswer, Recorded } from "../../../src/run-api/replay.ts";
-import { roomReason } from "../store/room.ts";
 import type { RunStore } from "../store/store.ts";
 import type { TapeMark } from "../store/tape.ts";
 
@@ -26,7 +25,7 @@ const MARK_CHARS = 250;
 const BOUNDS = { answersMax: RECORDED_ANSWERS_MAX, epochsMax: REPLAY_EPOCHS_MAX, usesMax: REPLAY_USES_MAX };
 
 export type RecordingsDeps = {
-  store: Pick<RunStore, "groups" | "slots" | "tape" | "storedBytes">;
+  store: Pick<RunStore, "groups" | "slots" | "tape" | "isFull">;
   /** Adds rows to the present turn. */
   addWrite: (write: () => void) => void;
 };
@@ -111,7 +110,7 @@ export class Recordings {
 
   /** A single call had an answer that the run has already, or that is too long for a row. */
   callReplayed({ key, epoch }: { key: string; epoch: string }, of: string): void {
-    if (roomReason(this.#deps.store.storedBytes) === null) this.#rowFor(0).marks.push({ key, epoch, of });
+    if (!this.#deps.store.isFull) this.#rowFor(0).marks.push({ key, epoch, of });
   }
 
   /** The turn is stored: what it has recorded is known from now on. */
@@ -160,7 +159,7 @@ export class Recordings {
 
   /** Whether no further answer of a single call is stored: its row would serve nothing. */
   get #isFull(): boolean {
-    return this.#known.size >= RECORDED_ANSWERS_MAX || roomReason(this.#deps.store.storedBytes) !== null;
+    return this.#known.size >= RECORDED_ANSWERS_MAX || this.#deps.store.isFull;
   }
 
   #rowFor(answerChars: number): TapeRow {

@@ -35,6 +35,9 @@ type Values = {
   isReservationInDoubt: boolean;
   /** Whether a large group was uploaded: bodies of it may be in R2. */
   hasBodies: boolean;
+  /** Bytes of the run's files, uploads and contexts, as their object has reported last; and of bodies of its groups in R2. */
+  filesBytes: number;
+  bodiesBytes: number;
   /** UTF-8 bytes that clients have added to the log. */
   clientLogBytes: number;
   /** The parts of the budget and the width that instances of the gateway hold. */
@@ -92,6 +95,8 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   isReported: flag("reported"),
   isReservationInDoubt: flag("hold_in_doubt"),
   hasBodies: flag("bodies"),
+  filesBytes: number("files_bytes", 0),
+  bodiesBytes: number("bodies_bytes", 0),
   clientLogBytes: number("client_log", 0),
   credits: {
     key: "credits",

@@ -10,6 +10,7 @@
  *   named  one row per Idempotency-Key of a group of many or a child: which it opened, and the hash of its request
  *   kept   one row per answer that its upstream stores for later requests: which upstream that is
  *   child  one row per child run: its reservation in this run's budget until it ends, and what it spent
+ *   space  of a root run, one row per descendant that stores more than the floor: how many bytes more it may
  *   provider  one row per page of slots that a provider's batch answers: their leases, written once
  *   shard  one row per executor: its attempts in flight with their reservations, and the totals of those that ended.
  *          The row of a turn's first shard also has the events that are in no row of the log: the log lags, and loses
@@ -23,6 +24,7 @@ import type { LeaseApart, StoredShard } from "../../../src/engine/shard.ts";
 import type { CompiledGraph } from "../../../src/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
+import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
 import { LogRows } from "../log/rows.ts";
 import { storedGraphJson } from "./graph-json.ts";
 import { GroupRows } from "./groups.ts";
@@ -32,6 +34,7 @@ import type { SlotRecord } from "../../../src/engine/record.ts";
 import type { ChildRecord, GroupResult, KeyRecord, ShardRecord } from "./records.ts";
 import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";
+import { RunSpace } from "./space.ts";
 import { Rows } from "./sql.ts";
 import {
   CHANGED_GRAPH_SCHEMA_VERSION,
@@ -50,6 +53,7 @@ export class RunStore {
   readonly singles: SingleRows;
   readonly log: LogRows;
   readonly tape: TapeRows;
+  readonly space: RunSpace;
   readonly #storage: DurableObjectStorage;
   readonly #rows: Rows;
 
@@ -62,6 +66,7 @@ export class RunStore {
     this.slots = new SlotRows(this.#rows, this.singles);
     this.log = new LogRows(this.#rows);
     this.tape = new TapeRows(this.#rows);
+    this.space = new RunSpace(this.#rows, this.meta);
     if (this.meta.exists) this.#checkVersion();
   }
 
@@ -78,6 +83,16 @@ export class RunStore {
   /** Bytes that the object stores now. */
   get storedBytes(): number {
     return this.#rows.storedBytes;
+  }
+
+  /** What the run may store before it refuses more; below zero, it stores more than that. */
+  get freeBytes(): number {
+    return this.space.freeBytes;
+  }
+
+  /** Whether no more answers are recorded: the root's bound is reached, or a descendant alone has as much. */
+  get isFull(): boolean {
+    return this.storedBytes >= RUN_STORED_BYTES_MAX || this.space.isFull;
   }
 
   /** Marks the storage as a run's with this code's version, unless it is one. */

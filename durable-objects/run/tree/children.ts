@@ -35,6 +35,11 @@ export class Children {
     return [...this.#open.keys()];
   }
 
+  /** As many as there ever were. */
+  get count(): number {
+    return this.#nextSeq - 1;
+  }
+
   get openCount(): number {
     return this.#open.size;
   }
@@ -48,6 +53,7 @@ export class Children {
   add(id: string, reservation: Amounts, nowMs: number): { seq: number; write: () => void } | null {
     if (!this.#ledger.reserveForChild(id, reservation)) return null;
     const seq = this.#nextSeq++;
+    this.#store.space.childAdded(seq);
     return { seq, write: this.#put({ seq, id, state: "opening", hold: reservation, spent: null, openedAtMs: nowMs }) };
   }
 

@@ -29,6 +29,8 @@ export function addChild(
   nowMs: number,
 ): Added {
   const { children, engine, settings } = run;
+  const full = run.noRoomForChild;
+  if (full !== null) return { ok: false, reason: full };
   if (children.full) {
     const message = "too many child runs are open in this run; close one first";
     return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: RUN_FULL_RETRY_AFTER_MS } };

@@ -1,7 +1,7 @@
 /** Opens a child run: in a turn of its parent, which reserves its budget, and then in its own object. */
 import type { IdempotencyKey } from "../../../src/run-api/types.ts";
 import type { CapacityWait, OpenChildReply, RunInput, StoredDocument } from "../../../src/run-api/runs.ts";
-import { LONG_POLL_MS } from "../../../src/limits.ts";
+import { LONG_POLL_MS, RUN_FLOOR_BYTES } from "../../../src/limits.ts";
 import { RunCaller } from "../../../src/run-client/caller.ts";
 import type { Objects } from "../../address.ts";
 import type { RunLifecycle } from "../lifecycle.ts";
@@ -20,6 +20,8 @@ export async function openChild(
   { id, idempotencyKey, wait }: Opening,
 ): Promise<OpenChildReply> {
   await life.recallCredits();
+  const growing = life.growSpace(RUN_FLOOR_BYTES);
+  if (growing !== null) await growing;
   const inTurn = (attempt: (run: RunState, nowMs: number) => Added): Promise<Added> =>
     life.submit<Added>((reply, nowMs) => {
       const run = life.active;

@@ -17,6 +17,7 @@ import { listPage, noSuchCursor, parseFilesQuery } from "../../batch/pages.ts";
 import { missing, refusal, refused, type Checked } from "../../batch/refusal.ts";
 import { UploadCheck } from "../../batch/upload-check.ts";
 import type { AppEnv } from "../../context.ts";
+import { Refusal, type Reason } from "../../errors.ts";
 import { answerContent } from "../../files/r2-read.ts";
 import { FILE_BYTES_MAX } from "../../limits.ts";
 import { apiRefusal, bucketOf, freshId, nowS, requireOpenRun } from "./file-access.ts";
@@ -65,7 +66,11 @@ async function create(c: Context<AppEnv>): Promise<Response> {
   const expiresAtS = expiryOf({ purpose, createdAtS }, expiresAfterS);
   const filename = fileName(staged.filename ?? undefined);
   const file: FileRecord = { id, bytes: staged.bytes, createdAtS, expiresAtS, filename, purpose };
-  await runFilesOf(c.env, runId).addFile(file);
+  const full: Reason | null = await runFilesOf(c.env, runId).addFile(file);
+  if (full !== null) {
+    await bucket.delete(key);
+    throw new Refusal(full);
+  }
   return c.json(fileDocument(file));
 }
 

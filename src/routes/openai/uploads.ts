@@ -22,6 +22,7 @@ import {
 } from "../../batch/uploads.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
+import type { Refused } from "../../run-api/types.ts";
 import { pageSource } from "../../files/r2-read.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { chainSources } from "../../files/source.ts";
@@ -69,9 +70,10 @@ async function addPart(c: Context<AppEnv>, uploadId: string): Promise<Response> 
   await file.commit();
   const part: StoredPart = { id, uploadId, bytes: file.bytes, createdAtS: nowS() };
   // The upload may have been completed or cancelled while the part was on its way.
-  const late = await runFilesOf(c.env, runId).addPart(part);
+  const late: ApiRefusal | Refused | null = await runFilesOf(c.env, runId).addPart(part);
   if (late === null) return c.json(partDocument(part));
   await bucket.delete(key);
+  if ("reason" in late) throw new Refusal(late.reason);
   return apiRefusal(late);
 }
 

@@ -13,8 +13,8 @@ import {
 import { withRetry } from "../retry.ts";
 
 export type BodyUploadDeps = {
-  /** Stores an object, one JSON text per line; storing it twice changes nothing. Rejects if it cannot be stored. */
-  put: (object: number, text: string) => Promise<void>;
+  /** Stores an object, one JSON text per line, and says its bytes; storing it twice changes nothing. Rejects if it cannot be stored. */
+  put: (object: number, text: string) => Promise<number>;
   /** Deletes the objects before number `count`. */
   remove: (count: number) => Promise<void>;
 };
@@ -29,6 +29,7 @@ export class BodyUpload {
   #texts: string[] = [];
   #lines = 0;
   #chars = 0;
+  #bytes = 0;
   #failure: { error: unknown } | null = null;
 
   constructor(deps: BodyUploadDeps) {
@@ -38,6 +39,11 @@ export class BodyUpload {
   /** Objects in R2 so far; undefined = none, so that a small group has no trace of them. */
   get objects(): number | undefined {
     return this.#count === 0 ? undefined : this.#count;
+  }
+
+  /** Bytes of the objects that are stored. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   /** The page as it is to be sent to the run. Pages come in order. Waits while too many bodies are on their way. */
@@ -87,7 +93,7 @@ export class BodyUpload {
   /** Never rejects: the failure is thrown where the caller waits next. */
   async #put(object: number, text: string): Promise<void> {
     try {
-      await this.#deps.put(object, text);
+      this.#bytes += await this.#deps.put(object, text);
     } catch (error) {
       this.#failure ??= { error };
     }
@@ -102,7 +108,7 @@ export class BodyUpload {
 export function bodyUploadTo(bucket: R2Bucket, prefix: string): BodyUpload {
   const retry = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };
   return new BodyUpload({
-    put: (object, text) => withRetry(async () => void (await bucket.put(`${prefix}${object}`, text)), retry),
+    put: (object, text) => withRetry(async () => (await bucket.put(`${prefix}${object}`, text))?.size ?? 0, retry),
     remove: (count) => bucket.delete(Array.from({ length: count }, (_, object) => `${prefix}${object}`)),
   });
 }

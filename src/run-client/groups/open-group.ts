@@ -104,7 +104,7 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const models = [...new Set([...builder.models, ...combining, ...judging])];
   const plain: OpenGroupRequest = { ...opening.rules, ...traced, openKey, models, defaultsJson };
   const bodyObjects = bodies?.objects;
-  const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects };
+  const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects, bodyBytes: bodies?.bytes ?? 0 };
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);
   const opened = await run.callWithRetry<OpenGroupReply>((stub) =>
     graphJson === null ? stub.openGroup(request, pages, capacity) : stub.openGraph(request, graphJson, pages, capacity),
@@ -143,7 +143,9 @@ async function stage(
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
   const ahead = new SendAhead(PAGES_AHEAD_CHARS_MAX);
   const send = async (pages: CallPage[]): Promise<void> => {
-    const refused = await run.callWithRetry<Refused | null>((stub) => stub.stagePages(openKey, pages));
+    const refused = await run.callWithRetry<Refused | null>((stub) =>
+      stub.stagePages(openKey, pages, upload.bodies?.bytes ?? 0),
+    );
     if (refused !== null) throw new Refusal(refused.reason);
   };
   try {

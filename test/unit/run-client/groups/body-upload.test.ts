@@ -17,7 +17,7 @@ function bucket() {
   const objects = new Map<number, string>();
   const removed: number[] = [];
   const deps = {
-    put: (object: number, text: string): Promise<void> => Promise.resolve(void objects.set(object, text)),
+    put: (object: number, text: string): Promise<number> => Promise.resolve(objects.set(object, text) && text.length),
     remove: (count: number): Promise<void> => Promise.resolve(void removed.push(count)),
   };
   return { objects, removed, deps };
@@ -96,9 +96,9 @@ describe("the bodies of a group", () => {
   it("are in memory in a bounded number while R2 is slow", async () => {
     const waiting: (() => void)[] = [];
     let most = 0;
-    const put = (): Promise<void> => {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      waiting.push(resolve);
+    const put = (): Promise<number> => {
+      const { promise, resolve } = Promise.withResolvers<number>();
+      waiting.push(() => resolve(1));
       most = Math.max(most, waiting.length);
       return promise;
     };
@@ -115,7 +115,7 @@ describe("the bodies of a group", () => {
 
   it("that R2 refuses fail the upload, and what was stored can be discarded", async () => {
     const { removed, objects, deps } = bucket();
-    const put = (object: number, text: string): Promise<void> =>
+    const put = (object: number, text: string): Promise<number> =>
       object === 1 ? Promise.reject(new Error("R2 is down")) : deps.put(object, text);
     const upload = new BodyUpload({ ...deps, put });
     await expect(placeAll(upload, pagesOf(20_000, 400))).rejects.toThrow("R2 is down");

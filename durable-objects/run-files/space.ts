@@ -1,0 +1,54 @@
+/** What a run's files, uploads and contexts count in the run's account: they are asked for before they are stored. */
+import type { Reason } from "../../src/errors.ts";
+import { RUN_FLOOR_BYTES } from "../../src/limits.ts";
+
+export type FilesSpaceDeps = {
+  /** What is stored now: rows, and contents in R2. */
+  storedBytes: () => number;
+  /** Tells the run how much there is, with what is to be stored. Null, or why it has no room for more. */
+  report: (bytes: number) => Promise<Reason | null>;
+};
+
+export class FilesSpace {
+  readonly #deps: FilesSpaceDeps;
+  /** What the run knows of, in whole steps, so that not every small context asks it; null = this instance has not reported. */
+  #reportedBytes: number | null = null;
+  /** What is about to be stored. */
+  #pendingBytes = 0;
+
+  constructor(deps: FilesSpaceDeps) {
+    this.#deps = deps;
+  }
+
+  /** Takes room for so much more; null, or why there is none. What has room must be followed by `stored`. */
+  async take(bytes: number): Promise<Reason | null> {
+    this.#pendingBytes += bytes;
+    const total = this.#total();
+    if (this.#reportedBytes !== null && total <= this.#reportedBytes) return null;
+    const full = await this.#deps.report(total);
+    if (full === null) this.#reportedBytes = Math.max(this.#reportedBytes ?? 0, total);
+    else this.#pendingBytes -= bytes;
+    return full;
+  }
+
+  /** What room was taken for is stored, or was given up. */
+  stored(bytes: number): void {
+    this.#pendingBytes -= bytes;
+  }
+
+  /** Something was deleted: the run has room again. */
+  async report(): Promise<void> {
+    const total = this.#total();
+    if (total === this.#reportedBytes) return;
+    // Of what was stored before, and is not refused, the run must know, too.
+    await this.#deps.report(total);
+    this.#reportedBytes = total;
+  }
+
+  #total(): number {
+    return Math.ceil((this.#deps.storedBytes() + this.#pendingBytes) / STEP_BYTES) * STEP_BYTES;
+  }
+}
+
+/** Half of a child's floor, so that a small context does not make the child ask its root. */
+const STEP_BYTES = RUN_FLOOR_BYTES / 2;
