@@ -330,16 +330,14 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     capacity: number | null,
     graph: CompiledGraph | null,
   ): Promise<OpenGroupReply> {
-    const open = (): Promise<OpenGroupReply> =>
-      this.#life.submit((reply, nowMs) => {
-        const run = this.#life.active;
-        if ("reason" in run) {
-          this.dropStaged(request.openKey);
-          return reply({ ok: false, reason: run });
-        }
-        openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
-      });
-    return await this.#life.withSpace(charsOf(pages), open);
+    const open = (reply: (answer: OpenGroupReply) => void, nowMs: number): void => {
+      const run = this.#life.active;
+      if (!("reason" in run))
+        return openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
+      this.dropStaged(request.openKey);
+      reply({ ok: false, reason: run });
+    };
+    return await this.#life.withSpace(charsOf(pages), () => this.#life.submit(open));
   }
 
   openGraph(
@@ -352,13 +350,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async retryGroup(request: RetryRequest): Promise<OpenGroupReply> {
-    const retry = () => this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
-    return await this.#life.withSpace(1, retry);
+    await this.#life.growSpace(1);
+    return this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
   }
 
   async changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
-    const change = () => this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
-    return await this.#life.withSpace(1, change);
+    await this.#life.growSpace(1);
+    return this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
   }
 
   appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply> {
