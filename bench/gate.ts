@@ -5,6 +5,7 @@
 import { parseArgs } from "node:util";
 import { measureCost } from "./gate/cost.ts";
 import { measureCrash } from "./gate/crash.ts";
+import { measureExchange } from "./gate/exchange.ts";
 import { measureFairness } from "./gate/fairness.ts";
 import { measureHedge } from "./gate/hedge.ts";
 import { measureShared } from "./gate/shared.ts";
@@ -24,6 +25,7 @@ const { values } = parseArgs({
 });
 
 const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
+  exchange: measureExchange,
   shared: () => measureShared(Number(values.shared)),
   unhinted: measureUnhinted,
   stop: measureStop,

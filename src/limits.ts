@@ -779,8 +779,20 @@ export const RATE_SAMPLE_EVERY_MS = 100;
 export const GATE_TTL_MS = 5_000;
 /** Time for which a gate counts the attempts of a run that does not report, ms: longer than any pause between its reports. */
 export const GATE_RUN_TTL_MS = 60_000;
-/** Runs that a gate knows: each is some hundred bytes, and every exchange visits all of them. */
-export const GATE_RUNS_MAX = 1_000;
+/**
+ * Runs that a gate knows, each of about a thousand bytes: a tenth of an object's memory. One with nothing to do makes room for
+ * another; if there is none, a newcomer waits.
+ */
+export const GATE_RUNS_MAX = 10_000;
+/** Runs that one exchange looks at one by one, on average: it takes microseconds beside thousands of runs, and is exact beside a few. */
+export const GATE_VISITS_MAX = 64;
+/** Time of a gate per run between two of its exchanges, ms, where many use it: an object takes several hundred requests a second. */
+export const GATE_EXCHANGE_EVERY_MS = 4;
+/**
+ * Attempts that all runs together may have in flight at a key of which nothing is known: as many as 64 new runs begin with. Each
+ * of more runs begins with its part, so that thousands do not overrun a small key.
+ */
+export const GATE_UNKNOWN_IN_FLIGHT_MAX = 4_096;
 /** Runs that are notified when the class of a gate changes: the others learn of it with their next exchange or failure. */
 export const GATE_NOTICES_MAX = 64;
 /** Shortest time between two exchanges of a run that waits for a rate, ms: a few calls to an object per second and run. */
@@ -845,6 +857,11 @@ export const GATE_STORE_WIDTH_EVERY_MS = 2_000;
  * out of memory after 10 s, and a deploy at any time. The loss of a shorter one costs a few rejected calls, and it makes no row.
  */
 export const GATE_HOLD_STORE_MS = 10_000;
+/**
+ * Shortest time between two rows that a gate writes of how long its permits are valid, ms: an instance that begins after ten
+ * seconds of silence knows that none is.
+ */
+export const GATE_PERMITS_STORE_EVERY_MS = 5_000;
 /** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
 export const GATE_METER_STORE_EVERY_MS = 30_000;
 /** Shortest time between two rows that a gate writes of how long attempts take, ms: percentiles move slowly. */
@@ -885,7 +902,7 @@ export const GATE_OVERLOAD_SHARE = 0.05;
 export const GATE_OVERLOAD_PROOF = 6;
 /** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
 export const GATE_WIDTH_REST_MS = 150;
-/** Time without a rejection after which a width that is several times what is used is forgotten, ms. */
+/** Time without a rejection after which a width that is more than what is used is forgotten, ms: the next answer shows that. */
 export const GATE_WIDTH_FORGET_MS = 120_000;
 /** Time over which the time to the first byte is judged, ms. */
 export const GATE_TTFB_WINDOW_MS = 1_000;
@@ -930,10 +947,15 @@ export const PENALTY_DECAY_MS_MIN = 1_000;
 export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
 /**
- * Attempts that a run may have in flight at a gate that has not replied yet: as many as the width of most runs, so that the
- * first calls of a run wait for nothing. Runs that begin at a small key overrun it by no more than this each.
+ * Attempts that a run may have in flight at a gate that was open when it last replied: as many as the width of most runs, so that
+ * the first calls after a pause wait for nothing.
  */
 export const GATE_FREE_PERMITS = 64;
+/**
+ * Attempts that a new run may have in flight at a gate that has not replied yet: so many calls wait for nothing, and the others for
+ * one message between two objects. Runs that begin at a small key overrun it by no more than this each, however many they are.
+ */
+export const GATE_FIRST_PERMITS = 16;
 /** Shortest time between two exchanges of a run with a gate, ms: many failures at once are one report. */
 export const GATE_GAP_MS = 100;
 /** Longest wait for a gate's reply, ms: it decides at once, so one that takes this long is overloaded or gone. */

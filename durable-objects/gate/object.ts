@@ -15,6 +15,8 @@ import type { GateClass, GateGrant, GateReport, GateStatus } from "../../src/gat
 import {
   GATE_LATENCY_STORE_EVERY_MS,
   GATE_METER_STORE_EVERY_MS,
+  GATE_NEXT_MAX_MS,
+  GATE_NOTICES_MAX,
   UPSTREAM_IN_FLIGHT_DEFAULT,
 } from "../../src/limits.ts";
 import type { GateApi, GateMetering } from "../../src/run-api/gate-api.ts";
@@ -23,6 +25,9 @@ import type { Objects } from "../address.ts";
 import { notifyRuns } from "./notices.ts";
 import { GateStore } from "./store.ts";
 import { refuseNewerRows } from "../schema-version.ts";
+
+/** What runs see of a gate. */
+type SeenState = { class: GateClass; waitMs: number };
 
 export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #name: string;
@@ -47,7 +52,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
 
   exchange(report: GateReport): GateGrant {
     const nowMs = Date.now();
-    const before = this.#gate.classAt(nowMs);
+    const before = this.#stateAt(nowMs);
     const grant = this.#gate.exchange(report, nowMs);
     this.#changed(before, report.run, nowMs);
     return grant;
@@ -65,8 +70,11 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     return this.#gate.meters.sheet;
   }
 
-  leave(run: string, number?: number): void {
-    this.#gate.leave(run, number);
+  leave(run: string, number = Infinity, last: GateReport | null = null): void {
+    const nowMs = Date.now();
+    const before = this.#stateAt(nowMs);
+    this.#gate.leave(run, number, last, nowMs);
+    if (last !== null) this.#changed(before, run, nowMs);
   }
 
   status(): GateStatus {
@@ -75,13 +83,14 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
 
   resume(): boolean {
     const nowMs = Date.now();
+    const before = this.#stateAt(nowMs);
     const wasStopped = this.#gate.resume();
-    if (wasStopped) this.#changed("stopped", null, nowMs);
+    if (wasStopped) this.#changed(before, null, nowMs);
     return wasStopped;
   }
 
   /** Stores what must survive, and notifies the runs that do not know of the change; `knows` has its grant. */
-  #changed(before: GateClass, knows: string | null, nowMs: number): void {
+  #changed(before: SeenState, knows: string | null, nowMs: number): void {
     const memory = this.#gate.memory();
     if (shouldStore(this.#store.stored, memory, { nowMs, storedMs: this.#storedMs })) {
       this.#store.store(memory);
@@ -89,12 +98,26 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     }
     if (nowMs >= this.#sheetStoredMs + GATE_METER_STORE_EVERY_MS) this.#storeSheet();
     if (nowMs >= this.#latenciesStoredMs + GATE_LATENCY_STORE_EVERY_MS) this.#storeLatencies(nowMs);
-    const after = this.#gate.classAt(nowMs);
-    if (after === "stopped" && before !== "stopped") this.#warn(nowMs);
-    // Runs of a gate that limits come back soon by themselves; those of one that was open or stopped do not.
-    if (after === before || (before !== "open" && before !== "stopped" && after !== "stopped")) return;
-    const runs = this.#gate.users().filter((run) => run !== knows);
+    const after = this.#stateAt(nowMs);
+    if (after.class === "stopped" && before.class !== "stopped") this.#warn(nowMs);
+    const runs = this.#toNotify(before, after).filter((run) => run !== knows);
     if (runs.length > 0) this.ctx.waitUntil(notifyRuns(this.env, this.#name, runs, this.#gate.notice(nowMs)));
+  }
+
+  #stateAt(nowMs: number): SeenState {
+    return { class: this.#gate.classAt(nowMs), waitMs: this.#gate.waitMsAt(nowMs) };
+  }
+
+  /**
+   * The runs that must know of a change at once. Runs that wait at a gate that limits come back soon by themselves; those of one that
+   * was open or stopped do not, and those that may start something would start it into a Retry-After.
+   */
+  #toNotify(before: SeenState, after: SeenState): string[] {
+    const wasLimited = before.class === "paced" || before.class === "shrunk";
+    if (after.class !== before.class && (!wasLimited || after.class === "stopped"))
+      return this.#gate.users(GATE_NOTICES_MAX + 1);
+    const isHeldUp = before.waitMs === 0 && after.waitMs >= GATE_NEXT_MAX_MS;
+    return isHeldUp ? this.#gate.holders(GATE_NOTICES_MAX + 1) : [];
   }
 
   /** Stores what attempts have cost: what a reader was shown never becomes less. */

@@ -11,8 +11,8 @@ import type { RunState } from "./state.ts";
 export type GateDeps = {
   /** Calls a gate once. It rejects if the gate cannot be reached. */
   exchange: (gate: string, report: GateReport) => Promise<GateGrant>;
-  /** Notifies a gate that the run has left it. */
-  leave: (gate: string, run: string, number: number) => Promise<void>;
+  /** Notifies a gate that the run has left it, with its last report. */
+  leave: (gate: string, last: GateReport) => Promise<void>;
   submit: Submit;
   /** Keeps the object running until the promise ends. */
   keep: (promise: Promise<unknown>) => void;
@@ -34,7 +34,7 @@ export class GateExchanges {
     const who = { run: id, instance, weight };
     for (const { gate, report } of dueExchanges(run.engine, who, nowMs)) keep(this.#exchange(run, gate, report));
     // One that it does not reach takes back what the run holds when the grant is over.
-    for (const { gate, number } of dueLeaves(run.engine, nowMs)) keep(leave(gate, id, number).catch(() => undefined));
+    for (const { gate, last } of dueLeaves(run.engine, who, nowMs)) keep(leave(gate, last).catch(() => undefined));
   }
 
   async #exchange(run: RunState, gate: string, report: GateReport): Promise<void> {

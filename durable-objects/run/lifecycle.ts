@@ -104,7 +104,7 @@ export class RunLifecycle implements AlarmHost {
     });
     this.#gates = new GateExchanges({
       exchange: (gate, report) => gateOf(objects, gate).exchange(report),
-      leave: async (gate, run, number) => await gateOf(objects, gate).leave(run, number),
+      leave: async (gate, last) => await gateOf(objects, gate).leave(last.run, last.number, last),
       submit: (operation) => this.submit(operation),
       keep: (promise) => ctx.waitUntil(promise),
       instance: crypto.randomUUID(),

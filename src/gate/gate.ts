@@ -6,30 +6,38 @@ import {
   GATE_ANSWERS_MIN,
   GATE_BUSY_IN_FLIGHT,
   GATE_BUSY_NEXT_MS,
+  GATE_EXCHANGE_EVERY_MS,
   GATE_FAST_NEXT_MS,
+  GATE_FREE_PERMITS,
   GATE_LATENCY_DEFAULT_MS,
   GATE_NEXT_MAX_MS,
   GATE_OPEN_NEXT_MS,
   GATE_OPEN_TTL_MS,
   GATE_PACED_MS,
+  GATE_PERMITS_STORE_EVERY_MS,
   GATE_PLENTY_SHARE,
   GATE_PUNCTUAL_SLACK_MS,
+  GATE_RUN_TTL_MS,
   GATE_SLEEP_LATENCY_SHARE,
   GATE_SLEEP_MS_MAX,
   GATE_TTL_MS,
+  GATE_UNKNOWN_IN_FLIGHT_MAX,
+  GATE_VISITS_MAX,
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
 import { Latencies } from "./latencies.ts";
 import { GateMeters } from "./meters.ts";
 import { Pace } from "./pace.ts";
 import { Penalty } from "./penalty.ts";
-import { permitsOf, heldBy } from "./permits.ts";
+import { PermitShares } from "./runs/permits.ts";
 import type { GateMemory } from "./memory.ts";
-import { outstandingOf, Rates, type Paced, type RateGrant, type WasWaiting } from "./rates.ts";
-import { Registry, waitingOf, type News, type Run } from "./registry.ts";
+import { NO_RATE, Rates, type Paced, type RateGrant, type WasWaiting } from "./rates.ts";
+import { Registry, type News } from "./runs/registry.ts";
+import { isIdle, newRun, waitingOf, type Run } from "./runs/run.ts";
 import type { GateSettings } from "./settings.ts";
 import { NO_AMOUNT, Started, type Amount } from "./started.ts";
 import { Stop } from "./stop.ts";
+import { heldBy } from "./runs/sums.ts";
 import { AdaptiveWidth } from "./width.ts";
 import {
   WORK_CLASSES,
@@ -39,6 +47,7 @@ import {
   type GateReason,
   type GateReport,
   type GateStatus,
+  type WorkClass,
 } from "./wire.ts";
 
 export class Gate {
@@ -49,6 +58,7 @@ export class Gate {
   /** How long attempts take, of all runs. */
   readonly latencies = new Latencies();
   readonly #registry = new Registry();
+  readonly #shares = new PermitShares(this.#registry);
   readonly #started: Started;
   readonly #rates = new Rates();
   readonly #width = new AdaptiveWidth();
@@ -62,9 +72,13 @@ export class Gate {
   #pacedReason: GateReason | null = null;
   /** Until then runs that another instance knew may hold permits that this one does not know of. */
   #unknownUntilMs = 0;
+  /** When the last grant of permits is over, at the latest. */
+  #permitsUntilMs = 0;
   /** Attempts that have succeeded since this instance began: after a few it is known whether their headers show limits. */
   #answers = 0;
   #latencyMs = GATE_LATENCY_DEFAULT_MS;
+  /** By how much later than the one before the next of many runs comes back. */
+  #spreadMs = 0;
   #lastError: { class: GateFailure["class"]; message: string | null; atMs: number } | null = null;
 
   /** @param epoch Names this instance, over 0. @param memory What an earlier instance stored. */
@@ -79,32 +93,41 @@ export class Gate {
     this.#waitUntilMs = Math.min(memory.waitUntilMs, nowMs + RETRY_AFTER_MAX_MS);
     if (memory.width === null || settings.adaptive.mode !== "aimd") return;
     this.#width.restore(memory.width, nowMs);
-    this.#unknownUntilMs = nowMs + GATE_TTL_MS;
+    this.#permitsUntilMs = memory.permitsUntilMs ?? Infinity;
+    this.#unknownUntilMs = Math.min(nowMs + GATE_TTL_MS, this.#permitsUntilMs);
+    this.#permitsUntilMs = this.#unknownUntilMs;
   }
 
   /** Exchanges a report for a grant. */
   exchange(report: GateReport, nowMs: number): GateGrant {
     this.#registry.expire(nowMs);
-    const known = this.#registry.get(report.run);
+    const known = this.#registry.takeOut(report.run);
     const wasWaiting = waitingClasses(known, nowMs);
     const sinceMs = known?.seenMs ?? nowMs;
-    const news = this.#registry.take(report, nowMs);
-    const { run } = news;
+    const admitted = known ?? this.#registry.admit(report, nowMs);
+    const run = admitted ?? newRun(report.run, report.instance, nowMs);
+    const news = this.#registry.take(run, report, nowMs);
     run.outstanding = { ...NO_AMOUNT };
     run.permits = report.permits ?? report.inFlight;
     this.#learn(report, news, sinceMs, nowMs);
-    const runs = this.#runs();
     const rejected = news.isNew ? rejectedIn(report) : 0;
-    this.#rates.settle(run, { started: news.started.requests, rejected }, runs, nowMs);
-    const grant = this.#decide(run, wasWaiting, nowMs);
+    this.#rates.settle(run, { started: news.started.requests, rejected }, this.#registry.sums, nowMs);
+    const grant = admitted === null ? this.#turnAway(nowMs) : this.#decide(run, wasWaiting, nowMs);
+    run.forgetMs = nowMs + Math.max(GATE_RUN_TTL_MS, (grant.wakeInMs ?? 0) * 2);
+    if (admitted !== null) this.#registry.putBack(run, nowMs);
     this.meters.reportedBy(run.id, nowMs + grant.ttlMs);
     // A run that reports often has enough samples of its own, or soon will have.
     const hasLatencies = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
     return hasLatencies ? { ...grant, ...this.latencies.forGrant } : grant;
   }
 
-  /** The run had nothing waiting or in flight any more after its report of this number: a later one may have overtaken this. */
-  leave(run: string, number = Infinity): void {
+  /**
+   * The run had nothing waiting or in flight any more after its report of this number: a later one may have overtaken this.
+   * @param last How its attempts have ended since that report.
+   */
+  leave(run: string, number: number, last: GateReport | null, nowMs: number): void {
+    // A report that came later has all that this one has.
+    if (last !== null && (this.#registry.get(run)?.number ?? 0) < last.number) this.exchange(last, nowMs);
     if ((this.#registry.get(run)?.number ?? 0) <= number) this.#registry.delete(run);
   }
 
@@ -121,13 +144,28 @@ export class Gate {
     return this.#permitsAt(nowMs) === null ? "open" : "shrunk";
   }
 
-  /** The runs that use the gate, most urgent first, for a notice that its class has changed. */
-  users(): string[] {
-    const isUser = (run: Run): boolean => run.inFlight > 0 || waitingOf(run) > 0 || run.outstanding.requests > 0;
-    const users = this.#runs().filter(isUser);
-    return users
-      .toSorted((a, b) => WORK_CLASSES.indexOf(a.workClass) - WORK_CLASSES.indexOf(b.workClass))
-      .map(({ id }) => id);
+  /** The runs that use the gate, or may start something there, most urgent first: for a notice that it has changed. */
+  users(most = Infinity): string[] {
+    return this.#mostUrgent((run) => !isIdle(run), most);
+  }
+
+  /** The runs that may start something without another exchange, most urgent first. */
+  holders(most = Infinity): string[] {
+    return this.#mostUrgent((run) => run.permits > run.inFlight || run.outstanding.requests >= 1, most);
+  }
+
+  #mostUrgent(isMeant: (run: Run) => boolean, most: number): string[] {
+    const meant: Record<WorkClass, string[]> = { interactive: [], standard: [], batch: [] };
+    for (const run of this.#registry.all()) {
+      if (isMeant(run)) meant[run.workClass].push(run.id);
+      if (meant.interactive.length >= most) break;
+    }
+    return WORK_CLASSES.flatMap((name) => meant[name]).slice(0, most);
+  }
+
+  /** Runs that were looked at one by one, of all exchanges: what an exchange costs beside thousands of runs. */
+  get visits(): number {
+    return this.#registry.visits;
   }
 
   /** What a run is sent when the class has changed: its grant is over, and it exchanges at once. */
@@ -136,35 +174,37 @@ export class Gate {
     return { ...this.#head(nowMs), ...nothing, ttlMs: GATE_TTL_MS, nextInMs: 0 };
   }
 
+  /** Time for which no call starts, because the provider said so, ms. */
+  waitMsAt(nowMs: number): number {
+    return Math.max(0, this.#waitUntilMs - nowMs);
+  }
+
   memory(): GateMemory {
     const stop = this.#stop?.stored() ?? null;
-    return { stop, width: this.#width.stored(), buckets: this.#rates.stored(), waitUntilMs: this.#waitUntilMs };
+    const [waitUntilMs, permitsUntilMs] = [this.#waitUntilMs, this.#permitsUntilMs];
+    return { stop, width: this.#width.stored(), buckets: this.#rates.stored(), waitUntilMs, permitsUntilMs };
   }
 
   status(nowMs: number): GateStatus {
-    this.#registry.expire(nowMs);
-    const runs = this.#runs();
+    this.#registry.expire(nowMs, Infinity);
+    const { inFlight, held, waiting } = this.#registry.sums;
     const { class: gateClass, reason, stop } = this.#head(nowMs);
     return {
       epoch: this.#epoch,
       class: gateClass,
       reason,
       width: this.#permitsAt(nowMs),
-      inFlight: this.#registry.inFlight,
-      permits: this.#permitsAt(nowMs) === null ? null : runs.reduce((sum, run) => sum + heldBy(run), 0),
+      inFlight,
+      permits: this.#permitsAt(nowMs) === null ? null : held,
       buckets: this.#rates.status(nowMs),
       // No call waits for an open gate. Runs seldom report to one, so the queue lengths in their reports are outdated.
-      waiting: gateClass === "open" ? 0 : runs.reduce((sum, run) => sum + waitingOf(run), 0),
+      waiting: gateClass === "open" ? 0 : waiting,
       runs: this.#registry.size,
-      waitMs: Math.max(0, this.#waitUntilMs - nowMs),
+      waitMs: this.waitMsAt(nowMs),
       stop: stop === null ? null : { ...stop, nextProbeInMs: this.#stop?.nextProbeInMs(nowMs) ?? 0 },
       lastError: this.#lastErrorAt(nowMs),
       latency: this.latencies.status(),
     };
-  }
-
-  #runs(): Run[] {
-    return [...this.#registry.all()];
   }
 
   #permitsAt(nowMs: number): number | null {
@@ -175,7 +215,8 @@ export class Gate {
 
   // ---- what a report teaches ----
 
-  #learn(report: GateReport, { started, succeeded, isNew }: News, sinceMs: number, nowMs: number): void {
+  #learn(report: GateReport, { run, started, succeeded, isNew }: News, sinceMs: number, nowMs: number): void {
+    const inFlight = this.#inFlightWith(run);
     this.#started.add(started, sinceMs, Math.max(sinceMs, nowMs - (report.sinceStartMs ?? 0)), nowMs);
     this.#answers += succeeded;
     this.#rates.start(started, nowMs);
@@ -188,12 +229,23 @@ export class Gate {
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     if (report.recovered) this.#stop = null;
     this.#width.count(succeeded);
-    for (const failure of report.failures) this.#failed(failure, nowMs);
+    for (const failure of report.failures) this.#failed(failure, inFlight, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || report.failures.some(isRejection)) return;
-    this.#width.succeeded({ inFlight: this.#registry.inFlight, count: succeeded, models }, this.#latencyMs, nowMs);
+    this.#width.succeeded({ inFlight, count: succeeded, models }, this.#latencyMs, nowMs);
   }
 
-  #failed(failure: GateFailure, nowMs: number): void {
+  /**
+   * Attempts in flight of all runs. Of more runs than permits, each starts a call and ends it between two of its reports: there, what
+   * they hold is what they use.
+   */
+  #inFlightWith(run: Run): number {
+    const { inFlight, held, runs } = this.#registry.sums;
+    const isCrowded = runs >= (this.#width.permits ?? Infinity);
+    return isCrowded ? held + heldBy(run) : inFlight + run.inFlight;
+  }
+
+  /** @param inFlight Attempts in flight of all runs after the failures. */
+  #failed(failure: GateFailure, inFlight: number, nowMs: number): void {
     const atMs = nowMs - Math.max(0, failure.ageMs);
     if (failure.class !== "schema_violation") {
       this.#lastError = { class: failure.class, message: failure.message, atMs };
@@ -204,15 +256,15 @@ export class Gate {
       this.#waitUntilMs = Math.max(this.#waitUntilMs, untilMs);
       if (untilMs > nowMs) this.#rates.rejected(untilMs - nowMs, nowMs);
     }
-    this.#penalty?.failed(failure, this.#registry.inFlight + failure.count, nowMs);
+    this.#penalty?.failed(failure, inFlight + failure.count, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || !isRejection(failure) || this.#isExplained(failure, nowMs)) return;
-    this.#width.rejected(failure.count, this.#registry.inFlight, nowMs, failure.class === "overloaded");
+    this.#width.rejected(failure.count, inFlight, nowMs, failure.class === "overloaded");
   }
 
   /** Whether a rejection is one of the rates that the headers show: then they limit what is started, not the width. */
   #isExplained({ class: failure }: GateFailure, nowMs: number): boolean {
     if (failure !== "rate_limited" || !this.#rates.isKnown) return false;
-    return this.#rates.leftAt(outstandingOf(this.#runs()), nowMs) < GATE_PLENTY_SHARE;
+    return this.#rates.leftAt(this.#registry.sums.outstanding, nowMs) < GATE_PLENTY_SHARE;
   }
 
   #stopped({ stop, message }: GateFailure, atMs: number, nowMs: number): void {
@@ -223,16 +275,16 @@ export class Gate {
 
   #decide(run: Run, wasWaiting: WasWaiting, nowMs: number): GateGrant {
     if (this.#stop !== null) return this.#probe(run, this.#stop, nowMs);
-    const runs = this.#runs();
     this.#setPace(nowMs);
-    const permits = this.#permitsFor(run, runs, nowMs);
-    const waitMs = Math.max(0, this.#waitUntilMs - nowMs);
+    const permits = this.#permitsFor(run, nowMs);
+    const waitMs = this.#spreadWaitMs(nowMs);
     const rates: RateGrant =
       waitMs > 0
-        ? { amount: { ...NO_AMOUNT }, reason: "requests_per_minute", nextInMs: waitMs, wakeInMs: waitMs, left: 0 }
-        : this.#rates.grant(run, wasWaiting, runs, this.#pacedFor(run, permits), nowMs);
+        ? { ...NO_RATE, amount: { ...NO_AMOUNT }, reason: "requests_per_minute", nextInMs: waitMs, wakeInMs: waitMs }
+        : this.#rates.grant(run, wasWaiting, this.#registry.sums, this.#pacedFor(run, permits), nowMs);
     const isShort = permits !== null && permits < run.inFlight + waitingOf(run);
-    const nextInMs = waitMs > 0 ? waitMs : this.#nextInMs(run, rates, permits !== null, isShort);
+    const soonestMs = this.#soonestMs(run, { behind: rates.behind, hasPermits: (permits ?? 0) > 0, isShort });
+    const nextInMs = waitMs > 0 ? waitMs : Math.max(soonestMs, this.#nextInMs(run, rates, permits !== null, isShort));
     const wakeInMs = Math.max(nextInMs, this.#wakeInMs(run, rates, isShort));
     if (rates.reason !== null && rates.reason !== "width" && waitingOf(run) > 0) {
       this.#pacedUntilMs = Math.max(this.#pacedUntilMs, nowMs + wakeInMs + GATE_PACED_MS);
@@ -244,7 +296,42 @@ export class Gate {
     const { amount } = rates;
     const counts = { requests: amount?.requests ?? null, tokens: amount === null ? null : this.#tokensOf(amount) };
     const reason = waitMs > 0 || rates.reason !== null ? rates.reason : isShort ? "width" : null;
-    return { ...this.#head(nowMs), reason, permits, ...counts, ttlMs, nextInMs, wakeInMs };
+    return { ...this.#head(nowMs), waitMs, reason, permits, ...counts, ttlMs, nextInMs, wakeInMs };
+  }
+
+  /** Time for which nobody starts, because the provider said so. Many runs come back one after the other. */
+  #spreadWaitMs(nowMs: number): number {
+    const waitMs = this.waitMsAt(nowMs);
+    return waitMs > 0 ? waitMs + this.#nextSpreadMs() : 0;
+  }
+
+  /**
+   * Time before which a run of many does not come back. One with permits shows when they are free, so it may come at any time; one
+   * that has its turn soon, or has received less than others, comes sooner.
+   */
+  #soonestMs(run: Run, state: { behind: number; hasPermits: boolean; isShort: boolean }): number {
+    const { size } = this.#registry;
+    if (size <= GATE_VISITS_MAX || state.hasPermits) return 0;
+    const spreadMs = (size * GATE_EXCHANGE_EVERY_MS) / 2 + this.#nextSpreadMs();
+    if (state.isShort) return Math.min(spreadMs, Math.max(GATE_FAST_NEXT_MS, this.#turnInMs(run)));
+    return state.behind > BEHIND_MAX ? spreadMs / 4 : spreadMs;
+  }
+
+  #nextSpreadMs(): number {
+    const { size } = this.#registry;
+    if (size <= GATE_VISITS_MAX) return 0;
+    this.#spreadMs = (this.#spreadMs + GATE_EXCHANGE_EVERY_MS) % (size * GATE_EXCHANGE_EVERY_MS);
+    return this.#spreadMs;
+  }
+
+  /** What a run gets for which the gate has no room: as long as the key is limited, it waits until others have ended. */
+  #turnAway(nowMs: number): GateGrant {
+    const isOpen = this.classAt(nowMs) === "open" && !this.#rates.isKnown;
+    const nextInMs = Math.max(this.waitMsAt(nowMs), this.#registry.size * GATE_EXCHANGE_EVERY_MS);
+    const counts = { permits: isOpen ? null : 0, requests: null, tokens: null };
+    const head = this.#head(nowMs);
+    const reason = isOpen ? null : (head.reason ?? "requests_per_minute");
+    return { ...head, reason, ...counts, ttlMs: nextInMs * 2, nextInMs, wakeInMs: nextInMs };
   }
 
   #hold(
@@ -256,13 +343,16 @@ export class Gate {
     run.permits = grant.permits === null ? run.inFlight : Math.max(grant.permits, run.permits);
     run.outstanding = grant.amount ?? { ...NO_AMOUNT };
     run.grantUntilMs = nowMs + grant.ttlMs;
+    // In steps, because each is a row.
+    if (run.permits > 0 && grant.permits !== null && run.grantUntilMs > this.#permitsUntilMs)
+      this.#permitsUntilMs = run.grantUntilMs + GATE_PERMITS_STORE_EVERY_MS;
     run.punctualUntilMs = nowMs + grant.wakeInMs + GATE_PUNCTUAL_SLACK_MS;
   }
 
   /** While stopped: one attempt of one run, if it is time for one. */
   #probe(run: Run, stop: Stop, nowMs: number): GateGrant {
     const isProbe = waitingOf(run) > 0 && stop.takeProbe(nowMs);
-    const probeInMs = stop.nextProbeInMs(nowMs);
+    const probeInMs = stop.nextProbeInMs(nowMs) + this.#nextSpreadMs();
     // A probe that is due waits for a run that has something to send: the others need not ask for it again and again.
     const nextInMs = waitingOf(run) > 0 ? probeInMs : Math.max(GATE_NEXT_MAX_MS, probeInMs);
     run.permits = Math.max(run.inFlight, isProbe ? run.inFlight + 1 : 0);
@@ -273,12 +363,19 @@ export class Gate {
     return { ...this.#head(nowMs), ...counts, ttlMs: Math.max(GATE_TTL_MS, nextInMs), nextInMs };
   }
 
-  #permitsFor(run: Run, runs: readonly Run[], nowMs: number): number | null {
+  #permitsFor(run: Run, nowMs: number): number | null {
     const width = this.#permitsAt(nowMs);
-    if (width === null) return null;
-    const permits = permitsOf(run, runs, width);
+    if (width === null) return this.#permitsOfNewcomer();
+    const permits = this.#shares.of(run, width);
     // Runs that have not reported to this instance yet may hold all that those that have do not.
     return nowMs < this.#unknownUntilMs ? Math.min(permits, run.permits) : permits;
+  }
+
+  /** What each of many runs may begin with at a key of which nothing is known yet; null = few, or something is known. */
+  #permitsOfNewcomer(): number | null {
+    if (this.#rates.isKnown || this.#answers >= GATE_ANSWERS_MIN || this.#settings.adaptive.mode === "off") return null;
+    const permits = Math.floor(GATE_UNKNOWN_IN_FLIGHT_MAX / (this.#registry.sums.runs + 1));
+    return permits >= GATE_FREE_PERMITS ? null : Math.max(1, permits);
   }
 
   #pacedFor({ inFlight }: Run, permits: number | null): Paced | null {
@@ -316,6 +413,16 @@ export class Gate {
     return wakeInMs < Infinity ? wakeInMs : 0;
   }
 
+  /** When a run may have its turn to get a permit, among others that wait for one, ms. */
+  #turnInMs(run: Run): number {
+    const { sums, tickets } = this.#registry;
+    const width = Math.max(1, this.#width.permits ?? 1);
+    const places = run.ticket === null ? 0 : tickets.placeOf(run) - 1;
+    // A permit that is free shows that those who are next come too late for it.
+    const haste = sums.held < width ? 4 : 1;
+    return (places * this.#latencyMs) / (width * haste);
+  }
+
   /** Tokens in the measure of the run: all of a call's, though only a part of them may be what is scarce. */
   #tokensOf({ tokens }: Amount): number {
     return Math.ceil(tokens);
@@ -328,7 +435,7 @@ export class Gate {
       epoch: this.#epoch,
       class: gateClass,
       reason: reasonOf(gateClass, this.#pacedReason),
-      waitMs: Math.max(0, this.#waitUntilMs - nowMs),
+      waitMs: this.waitMsAt(nowMs),
       stop: stop === null ? null : { reason: stop.reason, forMs: nowMs - stop.sinceMs, message: stop.message },
     };
   }
@@ -355,6 +462,9 @@ function isLight(run: Run): boolean {
 
 const LIGHT_CALLS_MAX = 2;
 
+/** Part of a call by which a run may be behind others before it comes back sooner. */
+const BEHIND_MAX = 0.75;
+
 /** Time between two calls of a slow pace. */
 const SLOW_PACE_MS = 500;
 
@@ -372,8 +482,8 @@ function reasonOf(gateClass: GateClass, paced: GateReason | null): GateReason | 
   return gateClass === "stopped" ? "stopped" : null;
 }
 
-function waitingClasses(run: Run | undefined, nowMs: number): WasWaiting {
-  if (run === undefined || run.punctualUntilMs <= nowMs) return {};
+function waitingClasses(run: Run | null, nowMs: number): WasWaiting {
+  if (run === null || run.punctualUntilMs <= nowMs) return {};
   const { interactive, standard, batch } = run.claims;
   return { interactive: interactive.unmet > 0, standard: standard.unmet > 0, batch: batch.unmet > 0 };
 }

@@ -5,15 +5,19 @@ import type { StoredStop } from "./stop.ts";
 import type { StoredWidth } from "./width.ts";
 import { BUCKETS } from "./wire.ts";
 
-/** What of a gate survives a restart of its object. `waitUntilMs`: no call starts before, by a Retry-After; 0 = there was none. */
+/**
+ * What of a gate survives a restart of its object. `waitUntilMs`: no call starts before, by a Retry-After; 0 = there was none.
+ * `permitsUntilMs`: no grant of permits is valid for longer; null = not known.
+ */
 export type GateMemory = {
   stop: StoredStop | null;
   width: StoredWidth | null;
   buckets: StoredBuckets;
   waitUntilMs: number;
+  permitsUntilMs: number | null;
 };
 
-export const EMPTY_MEMORY: GateMemory = { stop: null, width: null, buckets: {}, waitUntilMs: 0 };
+export const EMPTY_MEMORY: GateMemory = { stop: null, width: null, buckets: {}, waitUntilMs: 0, permitsUntilMs: null };
 
 /** Whether what is known should be stored. `storedMs`: when that was done last. */
 export function shouldStore(
@@ -27,6 +31,8 @@ export function shouldStore(
   if (stored.stop?.sinceMs !== now.stop?.sinceMs) return true;
   // That there is a width must be known after a restart, so that no one takes the gate for open.
   if ((stored.width === null) !== (now.width === null)) return true;
+  // A later instance lets nobody start for as long as runs may hold permits that it does not know of.
+  if (now.width !== null && (now.permitsUntilMs ?? 0) > (stored.permitsUntilMs ?? 0)) return true;
   // So must the limits of headers: an instance that knows none lets all runs start what they have.
   if (BUCKETS.some((name) => (stored.buckets[name] === undefined) !== (now.buckets[name] === undefined))) return true;
   const [before, after] = [stored.width?.width ?? 0, now.width?.width ?? 0];

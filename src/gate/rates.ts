@@ -9,9 +9,10 @@ import {
 } from "../limits.ts";
 import type { Pace } from "./pace.ts";
 import { RateBucket, type StoredBucket } from "./rate-bucket.ts";
-import type { Run } from "./registry.ts";
-import { Service, waitersOf, type Waiter } from "./share.ts";
+import type { Run } from "./runs/run.ts";
+import { Service, waitingClassesOf } from "./runs/share.ts";
 import { NO_AMOUNT, plus, type Amount, type Started } from "./started.ts";
+import type { Sums } from "./runs/sums.ts";
 import {
   BUCKETS,
   WORK_CLASSES,
@@ -35,6 +36,18 @@ export type RateGrant = {
   wakeInMs: number;
   /** The part of the tightest bucket that is left, 0 to 1. */
   left: number;
+  /** Calls by which it is behind others that wait. */
+  behind: number;
+};
+
+/** Of rates that are not known, or that let nothing start. */
+export const NO_RATE: RateGrant = {
+  amount: null,
+  reason: null,
+  nextInMs: Infinity,
+  wakeInMs: Infinity,
+  left: 1,
+  behind: 0,
 };
 
 /** Something that lets calls through at a rate: a bucket, or the pace. */
@@ -64,6 +77,8 @@ export type WasWaiting = Readonly<Partial<Record<WorkClass, boolean>>>;
 export class Rates {
   readonly #service = new Service();
   readonly #buckets = new Map<BucketName, RateBucket>();
+  /** How often in a row there was room for a call, and the run that came for it was ahead of others. */
+  #passes = 0;
 
   restore(stored: StoredBuckets, nowMs: number): void {
     for (const name of BUCKETS) {
@@ -110,9 +125,9 @@ export class Rates {
 
   /**
    * Corrects what a run has paid for its last grant by what it has started: less, or more by its free allowance.
-   * @param runs All runs that the gate knows, this one among them.
+   * @param others What the other runs have.
    */
-  settle(run: Run, { started, rejected }: Taken, runs: readonly Run[], nowMs: number): void {
+  settle(run: Run, { started, rejected }: Taken, others: Sums, nowMs: number): void {
     const paid = WORK_CLASSES.reduce((sum, name) => sum + run.claims[name].paid.calls, 0);
     for (const name of WORK_CLASSES) {
       const { calls, callMs } = run.claims[name].paid;
@@ -122,7 +137,7 @@ export class Rates {
     if (nowMs - run.unpaid.sinceMs > GATE_UNPAID_MS) run.unpaid = { calls: 0, sinceMs: nowMs };
     run.unpaid.calls += Math.max(0, started - paid) - rejected;
     const { calls } = run.unpaid;
-    const scarce = calls !== 0 ? this.#scarce(runs, null, nowMs) : [];
+    const scarce = calls !== 0 ? this.#scarce(others, null, nowMs) : [];
     if (scarce.length === 0) return;
     this.#service.add(run, run.workClass, calls * msOf(scarce, run.claims[run.workClass].call));
     run.unpaid = { calls: 0, sinceMs: nowMs };
@@ -130,43 +145,45 @@ export class Rates {
 
   /**
    * What a run may start now. Its own outstanding grant must have been returned before.
-   * @param runs All runs that the gate knows, this one among them.
+   * @param others What the other runs have.
    */
-  grant(run: Run, wasWaiting: WasWaiting, runs: readonly Run[], pace: Paced | null, nowMs: number): RateGrant {
-    const scarce = this.#scarce(runs, pace?.pace ?? null, nowMs);
-    if (scarce.length === 0) return { amount: null, reason: null, nextInMs: Infinity, wakeInMs: Infinity, left: 1 };
-    const waiters = waitersOf(runs, run, nowMs);
-    this.#service.join(run, wasWaiting, waiters);
-    const own = waiters.filter((waiter) => waiter.run === run);
+  grant(run: Run, wasWaiting: WasWaiting, others: Sums, pace: Paced | null, nowMs: number): RateGrant {
+    const scarce = this.#scarce(others, pace?.pace ?? null, nowMs);
+    if (scarce.length === 0) return NO_RATE;
+    this.#service.join(run, wasWaiting, others);
+    const own = waitingClassesOf(run);
+    const waiters = own.length + others.waiterCount;
     // At a pace, permits are divided and go round; the calls follow them.
-    const isLone = own.length === waiters.length || (pace !== null && this.#buckets.size === 0);
+    const isLone = own.length === waiters || (pace !== null && this.#buckets.size === 0);
     let callsMax = pace?.callsMax ?? Infinity;
-    keepForInteractive(run, runs, scarce);
-    if (runs.every(isIdle)) this.#allowLook(run, scarce, nowMs);
+    keepForInteractive(run, others, scarce);
+    if (others.busy === 0 && run.inFlight === 0) this.#allowLook(run, scarce, nowMs);
     let amount: Amount = { ...NO_AMOUNT };
     let reason: GateReason | null = null;
     let nextInMs = Infinity;
     let wakeInMs = Infinity;
-    for (const waiter of own) {
-      const { waiting, call } = run.claims[waiter.workClass];
-      const fair = isLone ? callsIn(scarce, call) : this.#fairCalls(waiter, waiters, scarce);
+    let behind = 0;
+    for (const workClass of own) {
+      const { waiting, call } = run.claims[workClass];
+      const fair = isLone ? callsIn(scarce, call) : this.#fairCalls(run, workClass, others, scarce);
       const calls = Math.min(callsMax, waiting, fair, chunkOf(scarce, call));
       amount = plus(amount, call, calls);
       spend(scarce, call, calls);
       callsMax -= calls;
       const callMs = msOf(scarce, call);
-      this.#service.add(run, waiter.workClass, calls * callMs);
-      run.claims[waiter.workClass].paid = { calls, callMs };
-      run.claims[waiter.workClass].unmet = Math.max(0, waiting - calls);
+      this.#service.add(run, workClass, calls * callMs);
+      run.claims[workClass].paid = { calls, callMs };
+      run.claims[workClass].unmet = Math.max(0, waiting - calls);
       if (calls >= waiting) continue;
+      behind = Math.max(behind, this.#service.behindMs(run, workClass, others) / callMs);
       const [tightest] = scarce.toSorted((a, b) => roomOf(a, call) - roomOf(b, call));
       reason ??= tightest?.reason ?? null;
-      const waits = waitsOf(scarce, waiter, { left: waiting - calls, waiters: waiters.length, isPaced: pace !== null });
+      const waits = waitsOf(scarce, call, workClass, { left: waiting - calls, waiters, isPaced: pace !== null });
       nextInMs = Math.min(nextInMs, waits.nextInMs);
       wakeInMs = Math.min(wakeInMs, waits.wakeInMs);
     }
-    if (reason === null && pace === null) amount = plus(amount, ...headroom(run, runs, isLone, scarce));
-    return { amount, reason, nextInMs, wakeInMs, left: this.leftAt(outstandingOf(runs), nowMs) };
+    if (reason === null && pace === null) amount = plus(amount, ...headroom(run, others, isLone, scarce));
+    return { amount, reason, nextInMs, wakeInMs, left: this.leftAt(others.outstanding, nowMs), behind };
   }
 
   status(nowMs: number): Partial<Record<BucketName, BucketStatus>> {
@@ -182,15 +199,20 @@ export class Rates {
     return stored;
   }
 
-  /** The calls of a waiter among several that wait. */
-  #fairCalls(waiter: Waiter, waiters: readonly Waiter[], scarce: readonly Scarce[]): number {
-    const { call } = waiter.run.claims[waiter.workClass];
+  /** The calls of a class of a run among several that wait. */
+  #fairCalls(run: Run, workClass: WorkClass, others: Sums, scarce: readonly Scarce[]): number {
+    const { call } = run.claims[workClass];
     const callMs = msOf(scarce, call);
     const room = Math.min(...scarce.map((one) => roomOf(one, call)));
-    const part = this.#service.partOf(waiter, waiters, room * callMs) / callMs;
-    // The run that had least takes the next call: with many runs, a share below one call would keep all of them waiting.
-    const isNext = room >= 1 && this.#service.isFirst(waiter, waiters);
-    return Math.floor(Math.max(part, isNext ? 1 : 0) + 1e-9);
+    const part = this.#service.partOf(run, workClass, others, room * callMs) / callMs;
+    // Who had less than others takes the next call: with many runs, a share below one call would keep all of them waiting.
+    const isNext = room >= 1 && this.#service.isBehind(run, workClass, others, callMs * SAME_SHARE);
+    const calls = Math.floor(Math.max(part, isNext ? 1 : 0) + 1e-9);
+    this.#passes = room < 1 || calls > 0 ? 0 : this.#passes + 1;
+    if (this.#passes < PASSES_MAX) return calls;
+    // Those who are behind do not come for it.
+    this.#passes = 0;
+    return Math.max(1, Math.floor(room / PASSES_MAX));
   }
 
   /**
@@ -206,8 +228,7 @@ export class Rates {
     }
   }
 
-  #scarce(runs: readonly Run[], pace: Pace | null, nowMs: number): Scarce[] {
-    const outstanding = outstandingOf(runs);
+  #scarce({ outstanding }: Sums, pace: Pace | null, nowMs: number): Scarce[] {
     const scarce = [...this.#buckets].map(([name, bucket]): Scarce => ({
       bucket: name,
       reason: name === "requests" ? "requests_per_minute" : "tokens_per_minute",
@@ -232,14 +253,10 @@ export class Rates {
   }
 }
 
-/** What all runs may still start by their grants. */
-export function outstandingOf(runs: readonly Run[]): Amount {
-  return runs.reduce<Amount>((sum, { outstanding }) => plus(sum, outstanding), { ...NO_AMOUNT });
-}
-
-function isIdle({ inFlight, outstanding }: Run): boolean {
-  return inFlight === 0 && outstanding.requests < 1;
-}
+/** Runs in a row that leave room for a call to others, before one takes it that is not behind. */
+const PASSES_MAX = 8;
+/** Part of a call by which two runs may differ and count as equal. */
+const SAME_SHARE = 0.001;
 
 function costOf({ bucket, factor }: Scarce, call: Amount): number {
   return call[bucket] * factor;
@@ -278,34 +295,33 @@ function spend(scarce: readonly Scarce[], call: Amount, calls: number): void {
 }
 
 /** Leaves one call to a run that answers people, so that its next one does not wait behind others' batches. */
-function keepForInteractive(run: Run, runs: readonly Run[], scarce: readonly Scarce[]): void {
-  if (run.workClass === "interactive") return;
-  const other = runs.find((one) => one !== run && one.workClass === "interactive");
-  if (other === undefined) return;
+function keepForInteractive(run: Run, { byClass, interactiveCalls }: Sums, scarce: readonly Scarce[]): void {
+  const { runs } = byClass.interactive;
+  if (run.workClass === "interactive" || runs === 0) return;
   for (const one of scarce) {
     // Not of a rate that lets less than a few calls through at a time: it would keep the others from starting at all.
     if (one.reason === "width") continue;
-    const kept = costOf(one, other.claims.interactive.call);
+    const kept = costOf(one, interactiveCalls) / runs;
     one.available = Math.max(0, one.available - kept);
     one.taken += kept;
   }
 }
 
 /** Calls beyond those that wait, so that the next ones need not ask: a part of what nobody waits for. */
-function headroom(run: Run, runs: readonly Run[], isLone: boolean, scarce: readonly Scarce[]): [Amount, number] {
+function headroom(run: Run, others: Sums, isLone: boolean, scarce: readonly Scarce[]): [Amount, number] {
   const { call } = run.claims[run.workClass];
   const calls = callsIn(scarce, call);
   if (!isLone) return [call, run.workClass === "interactive" ? Math.min(1, calls) : 0];
-  return [call, Math.min(calls, Math.ceil((calls * GATE_HEADROOM_SHARE) / runs.length))];
+  return [call, Math.min(calls, Math.ceil((calls * GATE_HEADROOM_SHARE) / (others.runs + 1)))];
 }
 
 /** When a waiter may have its next call, and when it should wake up for some of those that are left to it. */
 function waitsOf(
   scarce: readonly Scarce[],
-  { run, workClass }: Waiter,
+  call: Amount,
+  workClass: WorkClass,
   { left, waiters, isPaced }: { left: number; waiters: number; isPaced: boolean },
 ): { nextInMs: number; wakeInMs: number } {
-  const { call } = run.claims[workClass];
   const waitFor = (calls: number): number =>
     Math.max(...scarce.map((one) => one.waitFor(one.taken + costOf(one, call) * calls))) * Math.sqrt(waiters);
   const nextMs = waitFor(1);

@@ -37,7 +37,7 @@ export class Started {
     for (let index = this.#marks.length - 1; index > 0; index--) {
       const mark = this.#marks[index];
       if (mark === undefined || mark.atMs <= sinceMs) break;
-      mark.total = plus(mark.total, amount, Math.min(1, (mark.atMs - sinceMs) / Math.max(1, untilMs - sinceMs)));
+      addTo(mark.total, amount, Math.min(1, (mark.atMs - sinceMs) / Math.max(1, untilMs - sinceMs)));
     }
     const last = this.#marks.at(-1);
     const isRecent = last !== undefined && this.#marks.length > 1 && nowMs - last.atMs < GATE_HISTORY_STEP_MS;
@@ -49,11 +49,28 @@ export class Started {
   by(bucket: BucketName, atMs: number): number {
     const last = this.#marks.at(-1);
     if (last === undefined || last.atMs <= atMs) return this.#total[bucket];
-    const next = this.#marks.findIndex((mark) => mark.atMs > atMs);
+    const next = this.#firstAfter(atMs);
     const after = this.#marks[next];
     const before = this.#marks[next - 1];
     if (after === undefined || before === undefined) return 0;
     const share = (atMs - before.atMs) / (after.atMs - before.atMs);
     return before.total[bucket] + (after.total[bucket] - before.total[bucket]) * share;
   }
+
+  #firstAfter(atMs: number): number {
+    let [from, to] = [0, this.#marks.length];
+    while (from < to) {
+      const middle = (from + to) >> 1;
+      if ((this.#marks[middle]?.atMs ?? Infinity) > atMs) to = middle;
+      else from = middle + 1;
+    }
+    return from;
+  }
+}
+
+function addTo(sum: Amount, amount: Readonly<Amount>, times: number): void {
+  sum.requests += amount.requests * times;
+  sum.tokens += amount.tokens * times;
+  sum.inputTokens += amount.inputTokens * times;
+  sum.outputTokens += amount.outputTokens * times;
 }

@@ -17,8 +17,8 @@ import {
 } from "../limits.ts";
 import { TtfbWatch, type Progress } from "./ttfb.ts";
 
-/** What is stored of a width. */
-export type StoredWidth = { width: number; ceiling: number };
+/** What is stored of a width. `rejectedMs`: when a call was rejected last; absent = not known. */
+export type StoredWidth = { width: number; ceiling: number; rejectedMs?: number };
 
 export class AdaptiveWidth {
   /** null = nothing has been rejected so far. May be below 1: then calls are paced. */
@@ -43,10 +43,11 @@ export class AdaptiveWidth {
   #untried: { width: number | null; ceiling: number } | null = null;
 
   /** A width that was stored. */
-  restore({ width, ceiling }: StoredWidth, nowMs: number): void {
+  restore({ width, ceiling, rejectedMs }: StoredWidth, nowMs: number): void {
     this.#width = width;
     this.#ceiling = ceiling;
-    this.#rejectedMs = nowMs;
+    // Even if the clock has gone back.
+    this.#rejectedMs = Math.min(rejectedMs ?? nowMs, nowMs);
     this.#raisedMs = nowMs;
   }
 
@@ -116,7 +117,7 @@ export class AdaptiveWidth {
     if (this.#width === null || count === 0 || nowMs < this.#restUntilMs) return;
     const isLimit = inFlight + 1 >= this.#width * 0.75 || this.#width < PACED_BELOW;
     if (isLimit) this.#raise(this.#width, latencyMs, nowMs);
-    else this.#forget(this.#width, inFlight, nowMs);
+    else this.#forget(nowMs);
   }
 
   /** Calls take longer, as if they queued: a smaller width shows whether they do. */
@@ -138,7 +139,8 @@ export class AdaptiveWidth {
   }
 
   stored(): StoredWidth | null {
-    return this.#width === null ? null : { width: this.#width, ceiling: this.#ceiling };
+    if (this.#width === null) return null;
+    return { width: this.#width, ceiling: this.#ceiling, rejectedMs: this.#rejectedMs };
   }
 
   #raise(width: number, latencyMs: number, nowMs: number): void {
@@ -162,9 +164,9 @@ export class AdaptiveWidth {
     this.#step = Math.min(this.#step * 2, STEP_MAX);
   }
 
-  /** A width that has been several times what is needed for long, without a rejection, limits nothing. */
-  #forget(width: number, inFlight: number, nowMs: number): void {
-    if (nowMs - this.#rejectedMs >= GATE_WIDTH_FORGET_MS && inFlight * 4 < width) this.#width = null;
+  /** A width that has been more than is needed for long, while calls were answered and none rejected, limits nothing. */
+  #forget(nowMs: number): void {
+    if (nowMs - this.#rejectedMs >= GATE_WIDTH_FORGET_MS) this.#width = null;
   }
 
   #forgetCounts(): void {

@@ -15,8 +15,9 @@ export interface GateApi extends Rpc.DurableObjectBranded {
   /**
    * The run has nothing waiting or in flight here any more: its permits are free. Repeating it changes nothing.
    * @param number Of the run's last report: after a later one it means nothing. Absent = it is the last.
+   * @param last That report, which has no other reply: how the run's attempts have ended since the one before. Absent = nothing of it.
    */
-  leave(run: string, number?: number): void;
+  leave(run: string, number?: number, last?: GateReport): void;
 
   /** What an operator sees. */
   status(): GateStatus;

@@ -2,7 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
 import { AGEING_MS } from "../../src/engine/queue.ts";
-import { CLASS_SHARES } from "../../src/gate/share.ts";
+import { CLASS_SHARES } from "../../src/gate/runs/share.ts";
 
 it("docs/upstreams.md has the shares of the gate, and the time after which a call gains a level", async () => {
   const guide = await readFile(new URL("../../docs/upstreams.md", import.meta.url), "utf8");

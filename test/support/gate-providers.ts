@@ -20,16 +20,17 @@ export type Provider = {
   ended: (call: SentCall, nowMs: number) => void;
 };
 
-/** A token bucket that refills continuously and begins full. */
+/** A token bucket that refills continuously. */
 export class Bucket {
   readonly limit: number;
   readonly #windowMs: number;
   #level: number;
   #atMs = 0;
 
-  constructor(limit: number, windowMs = 60_000) {
+  /** @param fill Share of the limit that is in it at first. */
+  constructor(limit: number, windowMs = 60_000, fill = 1) {
     this.limit = limit;
-    this.#level = limit;
+    this.#level = limit * fill;
     this.#windowMs = windowMs;
   }
 
@@ -62,9 +63,9 @@ export class Bucket {
 const REJECTED_MS = 20;
 
 /** OpenAI's: requests and tokens per minute; tokens count as prompt and completion cap, at admission. */
-export function openaiLike(rpm: number, tpm: number): Provider {
-  const requests = new Bucket(rpm);
-  const tokens = new Bucket(tpm);
+export function openaiLike(rpm: number, tpm: number, fill = 1): Provider {
+  const requests = new Bucket(rpm, 60_000, fill);
+  const tokens = new Bucket(tpm, 60_000, fill);
   return {
     send(call, nowMs) {
       const waitMs = Math.max(

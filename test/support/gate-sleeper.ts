@@ -6,7 +6,7 @@ import type { Outcome } from "../../src/call.ts";
 import { expireQueued } from "../../src/engine/deadline.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { settle } from "../../src/engine/settle.ts";
-import { dueExchanges, granted, sampled } from "../../src/engine/upstreams/exchange.ts";
+import { dueExchanges, dueLeaves, granted, sampled } from "../../src/engine/upstreams/exchange.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../src/gate/memory.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
@@ -16,6 +16,8 @@ import type { Provider } from "./gate-providers.ts";
 
 /** Time of a message between two objects, ms. */
 const RPC_MS = 5;
+/** Time without a request after which Cloudflare takes an object out of memory, ms. */
+const IDLE_OBJECT_MS = 10_000;
 /** How long an event keeps an object awake, as in test/objects/cost/counted.ts. */
 const EVENT_MS = 13;
 /** Tokens of a call, as the provider counts them. */
@@ -39,7 +41,7 @@ export type SleeperPlan = {
 type Event = { atMs: number; run: () => void };
 
 export class Sleeper {
-  readonly gate = new Gate({ adaptive: { mode: "aimd" }, maxInFlight: 512 }, 1, EMPTY_MEMORY, 0);
+  gate = new Gate({ adaptive: { mode: "aimd" }, maxInFlight: 512 }, 1, EMPTY_MEMORY, 0);
   nowMs = 0;
   exchanges = 0;
   alarms = 0;
@@ -51,6 +53,8 @@ export class Sleeper {
   readonly #plan: SleeperPlan;
   readonly #engine: TestEngine;
   #completed = 0;
+  #expected: number;
+  #epoch = 1;
   #events: Event[] = [];
   #wake: Event | null = null;
   #hasTimer = false;
@@ -58,6 +62,7 @@ export class Sleeper {
 
   constructor(plan: SleeperPlan) {
     this.#plan = plan;
+    this.#expected = plan.calls;
     const { calls, width = 64, deadlineMs = null, areSingle = false } = plan;
     this.#engine = new TestEngine({ hasGates: true, width, targets: [makeTarget()], random: () => 0.5 });
     if (areSingle) for (let at = 0; at < calls; at++) this.#engine.call(`call-${at}`, 0);
@@ -71,10 +76,39 @@ export class Sleeper {
   /** Runs until every call has ended, or until a time. */
   runUntil(untilMs: number): void {
     this.#turn();
-    while (this.#completed < this.#plan.calls) {
+    this.#runUntil(untilMs);
+  }
+
+  /**
+   * Lets the run be silent, and then opens a group. A gate that nobody has called for ten seconds is no longer in memory. Returns
+   * how long the first answer took, ms.
+   */
+  burst(calls: number, silentMs: number): number {
+    const silentUntilMs = this.nowMs + silentMs;
+    this.#expected = Infinity;
+    this.#runUntil(silentUntilMs);
+    this.nowMs = silentUntilMs;
+    if (silentMs >= IDLE_OBJECT_MS) {
+      this.#epoch += 1;
+      const memory = structuredClone(this.gate.memory());
+      this.gate = new Gate({ adaptive: { mode: "aimd" }, maxInFlight: 512 }, this.#epoch, memory, this.nowMs);
+    }
+    this.#engine.open(alike(calls));
+    this.#turn();
+    this.#expected = this.#completed + 1;
+    this.#runUntil(Infinity);
+    const firstMs = this.nowMs - silentUntilMs;
+    this.#expected = this.#completed + calls - 1;
+    this.#runUntil(Infinity);
+    return firstMs;
+  }
+
+  #runUntil(untilMs: number): void {
+    while (this.#completed < this.#expected) {
       this.#events.sort((a, b) => a.atMs - b.atMs);
-      const event = this.#events.shift();
+      const [event] = this.#events;
       if (event === undefined || event.atMs > untilMs) return;
+      this.#events.shift();
       const passedMs = event.atMs - this.nowMs;
       this.awakeMs += this.#hasTimer || this.#pending > 0 ? passedMs : Math.min(EVENT_MS, passedMs);
       this.nowMs = event.atMs;
@@ -93,7 +127,10 @@ export class Sleeper {
     const { state } = this.#engine;
     expireQueued(state, null, this.nowMs);
     for (const { lease } of this.#engine.turn([512], this.nowMs).assignments) this.#start(lease.attemptId);
-    for (const { gate, report } of dueExchanges(state, { run: "run", instance: "i", weight: 1 }, this.nowMs)) {
+    const who = { run: "run", instance: "i", weight: 1 };
+    for (const { last } of dueLeaves(state, who, this.nowMs))
+      this.#at(this.nowMs + RPC_MS, () => this.gate.leave(last.run, last.number, last, this.nowMs));
+    for (const { gate, report } of dueExchanges(state, who, this.nowMs)) {
       this.exchanges += 1;
       this.#pending += 1;
       this.#at(this.nowMs + RPC_MS, () => {

@@ -86,12 +86,16 @@ export class World {
   readonly #events: { atMs: number; run: () => void }[] = [];
   #epoch = 1;
   #random: number;
+  /** Exchanges of all runs so far. */
+  exchanges = 0;
+  #unfinished: number;
 
   constructor(options: WorldOptions) {
     this.#options = options;
     this.#random = options.seed ?? 1;
     this.gate = this.#newGate(EMPTY_MEMORY);
     this.runs = options.runs.map((plan) => new SimulatedRun(plan));
+    this.#unfinished = this.runs.length;
     for (const run of this.runs) this.#admit(run);
   }
 
@@ -133,7 +137,7 @@ export class World {
   }
 
   get isDone(): boolean {
-    return this.runs.every((run) => run.done.length === run.plan.calls);
+    return this.#unfinished === 0;
   }
 
   doneBy(atMs: number, fromMs = 0): number {
@@ -230,7 +234,10 @@ export class World {
           run.latency.answered({ model: plan.model ?? "m", latencyMs: this.nowMs - sentMs, ...ttfb });
           if (run.stopKnownMs !== null && sentMs >= run.stopKnownMs) run.recovered = true;
           run.done.push({ atMs: this.nowMs, waitedMs: sentMs - slot.sinceMs });
-          if (run.done.length === plan.calls) this.gate.leave(plan.id);
+          if (run.done.length === plan.calls) {
+            this.#unfinished -= 1;
+            this.gate.leave(plan.id, run.number + 1, this.#report(run), this.nowMs);
+          }
         } else this.#failed(run, slot, answer.status, answer.hintMs);
         this.#dispatch(run);
       });
@@ -283,6 +290,7 @@ export class World {
     const report = this.#report(run);
     const rpcMs = this.#options.rpcMs ?? 5;
     this.at(this.nowMs + rpcMs, () => {
+      this.exchanges += 1;
       const grant = this.gate.exchange(report, this.nowMs);
       const isLost = this.random() < (this.#options.lostReplies ?? 0);
       this.at(this.nowMs + rpcMs, () => {

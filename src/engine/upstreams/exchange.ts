@@ -63,16 +63,17 @@ export function isExchanging(state: EngineState, nowMs: number): boolean {
   return false;
 }
 
-/** A gate that the run leaves: after its report of this number, none of which is on its way. */
-export type DueLeave = { gate: string; number: number };
+/** A gate that the run leaves, with its last report: none is on its way. */
+export type DueLeave = { gate: string; last: GateReport };
 
 /** The gates that the run leaves now: each must be notified. */
-export function dueLeaves(state: EngineState, nowMs: number): DueLeave[] {
+export function dueLeaves(state: EngineState, who: Reporter, nowMs: number): DueLeave[] {
   const left: DueLeave[] = [];
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.inFlight > 0 || gate.isOpen(nowMs)) continue;
-    if (gate.takeLeave({ waiting: waitingIn(demandAt(state, name)) }, nowMs))
-      left.push({ gate: name, number: gate.lastReport });
+    const classes = demandAt(state, name);
+    if (gate.takeLeave({ waiting: waitingIn(classes) }, nowMs))
+      left.push({ gate: name, last: gate.lastWords(who, { classes, lent: 0 }, nowMs) });
   }
   return left;
 }

@@ -5,7 +5,7 @@
 import type { StopReason } from "../../call.ts";
 import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
-import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
+import { GATE_FIRST_PERMITS, GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-news.ts";
 import { GateNews } from "./news.ts";
@@ -29,6 +29,9 @@ type Started = { requests: number; tokens: number };
 
 /** A grant with the time of its arrival, and what had been started when its report was written. */
 type Held = { grant: GateGrant; atMs: number; base: Started };
+
+/** Who reports: the run, and the instance of its object. */
+type Who = Pick<GateReport, "run" | "instance" | "weight">;
 
 /** What of a run a report names: `takeSheet` gives what it has counted since the last report. */
 type Reported = {
@@ -58,7 +61,7 @@ export class RunGate {
   #impatient = 0;
   #recoveries = 0;
   /** Attempts that may start before the gate has replied. */
-  #freePermits = GATE_FREE_PERMITS;
+  #freePermits = GATE_FIRST_PERMITS;
   /** True if work that can end at once, as a batch does, was in the last report: when nothing is left of it, the run leaves. */
   #hasReportedBatch = false;
   /** True if calls would wait here, but the run had none when that began: its log does not have it. */
@@ -70,11 +73,6 @@ export class RunGate {
   constructor({ maxInFlight, isShared }: { maxInFlight: number; isShared: boolean }) {
     this.#maxInFlight = maxInFlight;
     this.#isShared = isShared;
-  }
-
-  /** Number of the last report to the gate; 0 = there was none. */
-  get lastReport(): number {
-    return this.news.number;
   }
 
   get inFlight(): number {
@@ -328,16 +326,30 @@ export class RunGate {
   }
 
   /** Writes a report. Its reply is `granted`, or `unreached` if none comes. */
-  report(
-    who: Pick<GateReport, "run" | "instance" | "weight">,
-    { classes, demand, lent, takeSheet }: Reported,
+  report(who: Who, { classes, demand, lent, takeSheet }: Reported, nowMs: number): GateReport {
+    const news = this.news.take(nowMs, takeSheet);
+    this.#reported = { base: { ...this.#started }, atMs: nowMs, hasFailures: news.failures.length > 0 };
+    this.times.reported(demand, nowMs);
+    this.#hasReportedBatch = classes.standard.waiting > 0 || classes.batch.waiting > 0;
+    return this.#written(who, { classes, lent, news }, nowMs);
+  }
+
+  /**
+   * Writes the report with which the run leaves the gate: it has no reply. What attempts have cost is not in it, because it may be
+   * lost.
+   */
+  lastWords(who: Who, { classes, lent }: Pick<Reported, "classes" | "lent">, nowMs: number): GateReport {
+    const news = this.news.take(nowMs);
+    this.news.acknowledged();
+    return this.#written(who, { classes, lent, news }, nowMs);
+  }
+
+  #written(
+    who: Who,
+    { classes, lent, news }: Pick<Reported, "classes" | "lent"> & { news: ReturnType<GateNews["take"]> },
     nowMs: number,
   ): GateReport {
     const base = { ...this.#started };
-    const news = this.news.take(nowMs, takeSheet);
-    this.#reported = { base, atMs: nowMs, hasFailures: news.failures.length > 0 };
-    this.times.reported(demand, nowMs);
-    this.#hasReportedBatch = classes.standard.waiting > 0 || classes.batch.waiting > 0;
     const held = this.#held;
     const isValid = held !== null && nowMs < held.atMs + held.grant.ttlMs;
     return {
@@ -355,13 +367,13 @@ export class RunGate {
 
   /**
    * True once when the run gives back what a gate that limits has granted: nothing of it waits or is in flight any more. Single
-   * calls that follow each other keep their part of a rate, so that the next one need not ask; permits they give back, for of
-   * a width of a few they are all that others wait for.
+   * calls that follow each other keep their part of a rate, so that the next one need not ask; permits they give back, also while
+   * the key waits for a Retry-After, for of a width of a few they are all that others wait for.
    */
   takeLeave({ waiting }: Demand, nowMs: number): boolean {
     const held = this.#held;
     if (held === null || waiting > 0 || this.#inFlight > 0 || this.times.isPending) return false;
-    if (!this.#hasReportedBatch && held.grant.class !== "shrunk") return false;
+    if (!this.#hasReportedBatch && held.grant.permits === null) return false;
     this.#hasReportedBatch = false;
     const { class: gateClass, ttlMs } = held.grant;
     const isHolding = (gateClass === "paced" || gateClass === "shrunk") && nowMs < held.atMs + ttlMs;

@@ -68,7 +68,7 @@ describe("a gate of which nothing is known", () => {
     const gate = newGate();
     const limit = { limit: 100, resetMs: null, windowMs: 60_000 };
     const { epoch } = gate.exchange(gateReport("a", 1, { started: { requests: 90, tokens: 0 } }), 0);
-    gate.leave("a");
+    gate.leave("a", Infinity, null, 0);
     const samples = [{ ageMs: 0, requests: { ...limit, remaining: 90 } }];
     gate.exchange(gateReport("b", 1, { samples }), 120_000);
     gate.exchange(gateReport("a", 2, { epoch, started: { requests: 91, tokens: 0 } }), 120_001);
@@ -253,7 +253,7 @@ describe("a run that does not come back", () => {
   it("frees everything at once when it leaves", () => {
     const gate = newGate();
     gate.exchange(gateReport("a", 1, { failures: [failure({ count: 10 })], inFlight: 10, waiting: 9 }), 0);
-    gate.leave("a");
+    gate.leave("a", Infinity, null, 0);
     expect(gate.status(0)).toMatchObject({ runs: 0, inFlight: 0, waiting: 0 });
   });
 
@@ -261,9 +261,9 @@ describe("a run that does not come back", () => {
     const gate = newGate();
     gate.exchange(gateReport("a", 1), 0);
     gate.exchange(gateReport("a", 2, { inFlight: 3 }), 10);
-    gate.leave("a", 1);
+    gate.leave("a", 1, null, 10);
     expect(gate.status(10)).toMatchObject({ runs: 1, inFlight: 3 });
-    gate.leave("a", 2);
+    gate.leave("a", 2, null, 10);
     expect(gate.status(10)).toMatchObject({ runs: 0, inFlight: 0 });
   });
 
@@ -276,7 +276,7 @@ describe("a run that does not come back", () => {
     // Each has one call at a time; who has a permit uses it until the next step, and leaves.
     for (let nowMs = 60_000; nowMs < 90_000; nowMs += 150) {
       number += 1;
-      if (holder !== null) gate.leave(holder, number);
+      if (holder !== null) gate.leave(holder, number, null, nowMs);
       holder = null;
       for (const run of ["a", "b"] as const) {
         const grant = gate.exchange(gateReport(run, number, { waiting: 1 }), nowMs);

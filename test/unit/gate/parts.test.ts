@@ -4,10 +4,11 @@ import { EMPTY_MEMORY, shouldStore, type GateMemory } from "../../../src/gate/me
 import { Pace } from "../../../src/gate/pace.ts";
 import { Penalty } from "../../../src/gate/penalty.ts";
 import { RateBucket } from "../../../src/gate/rate-bucket.ts";
-import { waterFill, wholeParts } from "../../../src/gate/share.ts";
+import { waterLevel, type Demand } from "../../../src/gate/runs/share.ts";
 import type { PenaltySettings } from "../../../src/gate/settings.ts";
 import { Started } from "../../../src/gate/started.ts";
 import { Stop } from "../../../src/gate/stop.ts";
+import { Tickets } from "../../../src/gate/runs/tickets.ts";
 import { AdaptiveWidth } from "../../../src/gate/width.ts";
 import {
   GATE_PROBE_DELAYS_MS,
@@ -270,29 +271,42 @@ describe("Pace", () => {
   });
 });
 
-describe("waterFill", () => {
+describe("waterLevel", () => {
+  const parts = (demands: readonly Demand[], total: number) => {
+    const level = waterLevel(demands, total);
+    return demands.map(({ wanted, weight }) => Math.min(wanted, level * weight));
+  };
+
   it("gives in proportion to weights, and what one does not want to the others", () => {
     const demands = [
       { wanted: 100, weight: 3 },
       { wanted: 100, weight: 1 },
       { wanted: 2, weight: 4 },
     ];
-    const parts = waterFill(demands, 42);
-    expect(parts[0]).toBeCloseTo(30, 6);
-    expect(parts[1]).toBeCloseTo(10, 6);
-    expect(parts[2]).toBeCloseTo(2, 6);
-    expect(waterFill(demands, 1_000)).toEqual([100, 100, 2]);
-    expect(waterFill([], 5)).toEqual([]);
+    const [first, second, third] = parts(demands, 42);
+    expect(first).toBeCloseTo(30, 6);
+    expect(second).toBeCloseTo(10, 6);
+    expect(third).toBeCloseTo(2, 6);
+    expect(parts(demands, 1_000)).toEqual([100, 100, 2]);
+    expect(parts([], 5)).toEqual([]);
   });
+});
 
-  it("rounds without losing any, first for those in order", () => {
-    const demands = [
-      { wanted: 5, weight: 1 },
-      { wanted: 5, weight: 1 },
-      { wanted: 5, weight: 1 },
-    ];
-    expect(wholeParts(waterFill(demands, 1), demands, [2, 0, 1])).toEqual([0, 0, 1]);
-    expect(wholeParts(waterFill(demands, 8), demands, [1, 2, 0])).toEqual([2, 3, 3]);
+describe("Tickets", () => {
+  it("are in the order in which runs began to wait, and who has none comes after all", () => {
+    const tickets = new Tickets();
+    const runs = [0, 1, 2].map((): { ticket: number | null } => ({ ticket: null }));
+    for (const run of runs) tickets.take(run);
+    expect(runs.map((run) => tickets.placeOf(run))).toEqual([1, 2, 3]);
+    expect(tickets.placeOf({ ticket: null })).toBe(4);
+    const [first = { ticket: null }, second = { ticket: null }, third = { ticket: null }] = runs;
+    tickets.end(first);
+    expect([tickets.placeOf(second), tickets.placeOf(third)]).toEqual([1, 2]);
+    tickets.take(first);
+    expect([tickets.placeOf(second), tickets.placeOf(third), tickets.placeOf(first)]).toEqual([1, 2, 3]);
+    // One that sleeps keeps its place.
+    tickets.end(third);
+    expect([tickets.placeOf(second), tickets.placeOf(first), tickets.count]).toEqual([1, 2, 2]);
   });
 });
 

@@ -16,7 +16,7 @@ import {
 import { isRetryable } from "../../../../src/errors.ts";
 import {
   GATE_ATTEMPTS_MAX,
-  GATE_FREE_PERMITS,
+  GATE_FIRST_PERMITS,
   GATE_SLEEP_DEADLINE_MS,
   KEY_PROBE_MS,
   RETRY_AFTER_MAX_MS,
@@ -140,11 +140,11 @@ describe("a rate limit with a hint", () => {
 describe("a gate that makes calls wait", () => {
   it("makes the first turn report, and lets the rest of a wide group start when it has replied", () => {
     const engine = gated();
-    engine.open(alike(GATE_FREE_PERMITS + 24));
-    expect(engine.startAll(0)).toHaveLength(GATE_FREE_PERMITS);
+    engine.open(alike(GATE_FIRST_PERMITS + 24));
+    expect(engine.startAll(0)).toHaveLength(GATE_FIRST_PERMITS);
     const [due, ...others] = dueExchanges(engine.state, WHO, 0);
     expect(others).toEqual([]);
-    expect(due).toMatchObject({ gate: "acme", report: { ...WHO, number: 1, inFlight: GATE_FREE_PERMITS } });
+    expect(due).toMatchObject({ gate: "acme", report: { ...WHO, number: 1, inFlight: GATE_FIRST_PERMITS } });
     expect(due?.report.classes).toEqual({
       interactive: { waiting: 0, tokensPerCall: 0 },
       standard: { waiting: 24, tokensPerCall: 123, inputTokensPerCall: 23 },
@@ -188,7 +188,7 @@ describe("a gate that makes calls wait", () => {
     engine.startAll(0);
     expect(sleepsAtGates(engine.state, 0)).toBe(false);
     exchange(engine, makeChunk({ requests: 0, nextInMs: 900, wakeInMs: 1_000 + TIMER_MS_MAX }), 10);
-    expect(group.counts.queued).toBe(100 - GATE_FREE_PERMITS);
+    expect(group.counts.queued).toBe(100 - GATE_FIRST_PERMITS);
     expect(sleepsAtGates(engine.state, 10)).toBe(true);
     // An exchange is due with this turn, then its reply is awaited.
     expect(sleepsAtGates(engine.state, 910)).toBe(false);
@@ -221,12 +221,15 @@ describe("a gate that makes calls wait", () => {
     engine.open(alike(100));
     engine.startAll(0);
     exchange(engine, makeChunk({ permits: 80 }), 10);
-    expect(dueLeaves(engine.state, 11)).toEqual([]);
+    expect(dueLeaves(engine.state, WHO, 11)).toEqual([]);
     while (engine.state.attempts.size > 0) {
       settleAll(engine, success(), 20);
       engine.startAll(20);
     }
-    expect([dueLeaves(engine.state, 21), dueLeaves(engine.state, 22)]).toEqual([[{ gate: "acme", number: 1 }], []]);
+    expect([dueLeaves(engine.state, WHO, 21), dueLeaves(engine.state, WHO, 22)]).toMatchObject([
+      [{ gate: "acme", last: { ...WHO, number: 2, inFlight: 0 } }],
+      [],
+    ]);
     engine.open(alike(1));
     expect(engine.startAll(23)).toEqual([]);
     exchange(engine, makeChunk(), 200);
@@ -238,22 +241,39 @@ describe("a gate that makes calls wait", () => {
     engine.call("c", 0);
     engine.startAll(0);
     exchange(engine, makeChunk({ class: "shrunk", reason: "width", permits: 1 }), 10);
-    expect(dueLeaves(engine.state, 11)).toEqual([]);
+    expect(dueLeaves(engine.state, WHO, 11)).toEqual([]);
     settleAll(engine, success(), 20);
-    expect([dueLeaves(engine.state, 21), dueLeaves(engine.state, 22)]).toEqual([[{ gate: "acme", number: 1 }], []]);
+    expect([dueLeaves(engine.state, WHO, 21), dueLeaves(engine.state, WHO, 22)]).toMatchObject([
+      [{ gate: "acme", last: { ...WHO, number: 2, inFlight: 0 } }],
+      [],
+    ]);
     engine.call("d", 23);
     expect(engine.startAll(23)).toEqual([]);
     exchange(engine, makeChunk({ class: "shrunk", reason: "width", permits: 1 }), 200);
     expect(engine.startAll(200)).toHaveLength(1);
   });
 
-  it("is not left by calls that follow each other", () => {
+  it("is not left by calls that follow each other, if a rate alone limits it", () => {
     const engine = gated();
     engine.call("c", 0);
     engine.startAll(0);
-    exchange(engine, makeChunk({ permits: 2 }), 10);
+    exchange(engine, makeChunk({ requests: 2 }), 10);
     settleAll(engine, success(), 20);
-    expect(dueLeaves(engine.state, 21)).toEqual([]);
+    expect(dueLeaves(engine.state, WHO, 21)).toEqual([]);
+  });
+
+  it("is left with its permits while all of its calls wait for a Retry-After", () => {
+    const engine = gated();
+    engine.call("c", 0);
+    engine.startAll(0);
+    exchange(engine, makeChunk({ permits: 2, waitMs: 900 }), 10);
+    settleAll(engine, success(), 20);
+    const [left] = dueLeaves(engine.state, WHO, 21);
+    // What it says at last includes how its attempts have ended.
+    expect(left).toMatchObject({ gate: "acme", last: { number: 2, succeeded: 1, inFlight: 0 } });
+    expect(left?.last).not.toHaveProperty("meter");
+    engine.call("d", 22);
+    expect(engine.startAll(1_000)).toEqual([]);
   });
 
   it("says so in the log, with the cause", () => {
@@ -307,7 +327,7 @@ describe("a gate that makes calls wait", () => {
     engine.startAll(0);
     dueExchanges(engine.state, WHO, 0);
     unreached(engine.state, "acme", 5);
-    expect(engine.startAll(5)).toHaveLength(100 - GATE_FREE_PERMITS);
+    expect(engine.startAll(5)).toHaveLength(100 - GATE_FIRST_PERMITS);
     expect(dueExchanges(engine.state, WHO, 5)).toEqual([]);
     expect(exchange(engine, makeChunk({ permits: 1 }), 2_000)).toEqual(["acme"]);
   });
