@@ -947,15 +947,10 @@ export const PENALTY_DECAY_MS_MIN = 1_000;
 export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
 /**
- * Attempts that a run may have in flight at a gate that was open when it last replied: as many as the width of most runs, so that
- * the first calls after a pause wait for nothing.
+ * Attempts that a run may have in flight at a gate that has not replied yet: as many as the width of most runs, so that the
+ * first calls of a run wait for nothing. Runs that begin at a small key overrun it by no more than this each.
  */
 export const GATE_FREE_PERMITS = 64;
-/**
- * Attempts that a new run may have in flight at a gate that has not replied yet: so many calls wait for nothing, and the others for
- * one message between two objects. Runs that begin at a small key overrun it by no more than this each, however many they are.
- */
-export const GATE_FIRST_PERMITS = 16;
 /** Shortest time between two exchanges of a run with a gate, ms: many failures at once are one report. */
 export const GATE_GAP_MS = 100;
 /** Longest wait for a gate's reply, ms: it decides at once, so one that takes this long is overloaded or gone. */

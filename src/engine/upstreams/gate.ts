@@ -5,7 +5,7 @@
 import type { StopReason } from "../../call.ts";
 import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
-import { GATE_FIRST_PERMITS, GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
+import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-news.ts";
 import { GateNews } from "./news.ts";
@@ -61,7 +61,7 @@ export class RunGate {
   #impatient = 0;
   #recoveries = 0;
   /** Attempts that may start before the gate has replied. */
-  #freePermits = GATE_FIRST_PERMITS;
+  #freePermits = GATE_FREE_PERMITS;
   /** True if work that can end at once, as a batch does, was in the last report: when nothing is left of it, the run leaves. */
   #hasReportedBatch = false;
   /** True if calls would wait here, but the run had none when that began: its log does not have it. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { RunGate } from "../../../../src/engine/upstreams/gate.ts";
 import type { GateGrant } from "../../../../src/gate/wire.ts";
 import {
-  GATE_FIRST_PERMITS,
+  GATE_FREE_PERMITS,
   GATE_GAP_MS,
   GATE_REPLY_MS_MAX,
   GATE_REPORT_MS_MAX,
@@ -42,8 +42,8 @@ function startAll(gate: RunGate, nowMs: number, most = 1_000): number {
 describe("a gate that has not replied", () => {
   it("lets the free allowance start at once, leased credit included, and the rest wait for the reply", () => {
     const gate = gateOf();
-    expect(gate.waitOf(0, GATE_FIRST_PERMITS)).toEqual({ reason: "width", readyAtMs: null });
-    expect(startAll(gate, 0)).toBe(GATE_FIRST_PERMITS);
+    expect(gate.waitOf(0, GATE_FREE_PERMITS)).toEqual({ reason: "width", readyAtMs: null });
+    expect(startAll(gate, 0)).toBe(GATE_FREE_PERMITS);
     gate.ended();
     expect(startAll(gate, 0)).toBe(1);
   });

@@ -16,7 +16,7 @@ import {
 import { isRetryable } from "../../../../src/errors.ts";
 import {
   GATE_ATTEMPTS_MAX,
-  GATE_FIRST_PERMITS,
+  GATE_FREE_PERMITS,
   GATE_SLEEP_DEADLINE_MS,
   KEY_PROBE_MS,
   RETRY_AFTER_MAX_MS,
@@ -140,11 +140,11 @@ describe("a rate limit with a hint", () => {
 describe("a gate that makes calls wait", () => {
   it("makes the first turn report, and lets the rest of a wide group start when it has replied", () => {
     const engine = gated();
-    engine.open(alike(GATE_FIRST_PERMITS + 24));
-    expect(engine.startAll(0)).toHaveLength(GATE_FIRST_PERMITS);
+    engine.open(alike(GATE_FREE_PERMITS + 24));
+    expect(engine.startAll(0)).toHaveLength(GATE_FREE_PERMITS);
     const [due, ...others] = dueExchanges(engine.state, WHO, 0);
     expect(others).toEqual([]);
-    expect(due).toMatchObject({ gate: "acme", report: { ...WHO, number: 1, inFlight: GATE_FIRST_PERMITS } });
+    expect(due).toMatchObject({ gate: "acme", report: { ...WHO, number: 1, inFlight: GATE_FREE_PERMITS } });
     expect(due?.report.classes).toEqual({
       interactive: { waiting: 0, tokensPerCall: 0 },
       standard: { waiting: 24, tokensPerCall: 123, inputTokensPerCall: 23 },
@@ -188,7 +188,7 @@ describe("a gate that makes calls wait", () => {
     engine.startAll(0);
     expect(sleepsAtGates(engine.state, 0)).toBe(false);
     exchange(engine, makeChunk({ requests: 0, nextInMs: 900, wakeInMs: 1_000 + TIMER_MS_MAX }), 10);
-    expect(group.counts.queued).toBe(100 - GATE_FIRST_PERMITS);
+    expect(group.counts.queued).toBe(100 - GATE_FREE_PERMITS);
     expect(sleepsAtGates(engine.state, 10)).toBe(true);
     // An exchange is due with this turn, then its reply is awaited.
     expect(sleepsAtGates(engine.state, 910)).toBe(false);
@@ -327,7 +327,7 @@ describe("a gate that makes calls wait", () => {
     engine.startAll(0);
     dueExchanges(engine.state, WHO, 0);
     unreached(engine.state, "acme", 5);
-    expect(engine.startAll(5)).toHaveLength(100 - GATE_FIRST_PERMITS);
+    expect(engine.startAll(5)).toHaveLength(100 - GATE_FREE_PERMITS);
     expect(dueExchanges(engine.state, WHO, 5)).toEqual([]);
     expect(exchange(engine, makeChunk({ permits: 1 }), 2_000)).toEqual(["acme"]);
   });

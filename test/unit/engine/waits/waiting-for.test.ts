@@ -8,7 +8,7 @@ import { indexOf } from "../../../../src/engine/slot.ts";
 import { dueExchanges, granted } from "../../../../src/engine/upstreams/exchange.ts";
 import { blockedGates } from "../../../../src/engine/waits/blocked.ts";
 import { waitsBySlot, waitsOf } from "../../../../src/engine/waits/waiting-for.ts";
-import { GATE_FIRST_PERMITS, KEY_PROBE_MS } from "../../../../src/limits.ts";
+import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 import { makeChunk } from "../../../support/gate-grants.ts";
 
@@ -94,7 +94,7 @@ describe("a queued slot waits for", () => {
 
   it("the width that its gate grants, whose end nobody knows", () => {
     const engine = new TestEngine({ hasGates: true });
-    const group = engine.open(alike(GATE_FIRST_PERMITS + 5));
+    const group = engine.open(alike(GATE_FREE_PERMITS + 5));
     engine.startAll(0);
     for (const { gate } of dueExchanges(engine.state, { run: "run_1", instance: "i", weight: 1 }, 0))
       granted(engine.state, gate, makeChunk({ permits: 1, reason: "width", class: "shrunk" }), 0);
