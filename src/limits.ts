@@ -841,6 +841,8 @@ export const GATE_FACTOR_MAX = 20;
 export const GATE_LOOK_MS = 2_000;
 /** Part of a limit that must have been counted before that factor is measured: less is blurred by late reports. */
 export const GATE_FACTOR_WINDOW_SHARE = 0.02;
+/** Smallest window in which a provider is taken to enforce a limit, ms: a second's part of it is there after any pause. */
+export const GATE_LIMIT_WINDOW_MS_MIN = 1_000;
 /** Time for which it is known what had been started by when, ms: the headers of a call of two minutes show that time. */
 export const GATE_HISTORY_MS = 120_000;
 /** Shortest time between two entries of that history, ms: it has a thousand entries at most. */

@@ -227,6 +227,8 @@ export class Gate {
     this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
     this.latencies.add(models);
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
+    // The headers of the same answers have shown which buckets there are.
+    if (report.used !== undefined) this.#rates.used(report.used);
     if (report.recovered) this.#stop = null;
     this.#width.count(succeeded);
     for (const failure of report.failures) this.#failed(failure, inFlight, nowMs);
@@ -251,10 +253,10 @@ export class Gate {
       this.#lastError = { class: failure.class, message: failure.message, atMs };
     }
     if (failure.class === "stopped") return this.#stopped(failure, atMs, nowMs);
-    if (failure.hintMs !== null && isRejection(failure)) {
-      const untilMs = atMs + Math.min(failure.hintMs, RETRY_AFTER_MAX_MS);
-      this.#waitUntilMs = Math.max(this.#waitUntilMs, untilMs);
-      if (untilMs > nowMs) this.#rates.rejected(untilMs - nowMs, nowMs);
+    if (isRejection(failure)) {
+      const untilMs = failure.hintMs === null ? null : atMs + Math.min(failure.hintMs, RETRY_AFTER_MAX_MS);
+      this.#waitUntilMs = Math.max(this.#waitUntilMs, untilMs ?? 0);
+      this.#rates.rejected(untilMs === null ? null : untilMs - nowMs, nowMs);
     }
     this.#penalty?.failed(failure, inFlight + failure.count, nowMs);
     if (this.#settings.adaptive.mode !== "aimd" || !isRejection(failure) || this.#isExplained(failure, nowMs)) return;

@@ -20,6 +20,7 @@ import {
   type BucketStatus,
   type GateReason,
   type RateSample,
+  type UsedTokens,
   type WorkClass,
 } from "./wire.ts";
 
@@ -63,6 +64,8 @@ type Scarce = {
   taken: number;
   /** When so much is available, ms; what is taken counts. */
   waitFor: (amount: number) => number;
+  /** When it cannot collect more, ms. */
+  fullInMs: number;
 };
 
 /** What a run has started since its last report, and what of all that it has started was rejected: that is no service. */
@@ -118,8 +121,16 @@ export class Rates {
     }
   }
 
-  /** A call was rejected, to come again after a time. */
-  rejected(hintMs: number, nowMs: number): void {
+  /** What answers have used shows what the provider counts, as far as its headers do not. */
+  used({ input, output, countedInput, countedOutput }: UsedTokens): void {
+    this.#buckets.get("inputTokens")?.expect(input, countedInput);
+    this.#buckets.get("outputTokens")?.expect(output, countedOutput);
+    // A call is admitted with its cap: what it leaves unused is not known by then.
+    this.#buckets.get("tokens")?.expect(input + countedOutput, countedInput + countedOutput);
+  }
+
+  /** Calls were rejected; `hintMs`: to come again after this time, less than 0 = since then; null = not said. */
+  rejected(hintMs: number | null, nowMs: number): void {
     for (const bucket of this.#buckets.values()) bucket.rejected(hintMs, nowMs);
   }
 
@@ -178,7 +189,13 @@ export class Rates {
       behind = Math.max(behind, this.#service.behindMs(run, workClass, others) / callMs);
       const [tightest] = scarce.toSorted((a, b) => roomOf(a, call) - roomOf(b, call));
       reason ??= tightest?.reason ?? null;
-      const waits = waitsOf(scarce, call, workClass, { left: waiting - calls, waiters, isPaced: pace !== null });
+      const fullInMs = tightest?.fullInMs ?? Infinity;
+      const waits = waitsOf(scarce, call, workClass, {
+        left: waiting - calls,
+        waiters,
+        isPaced: pace !== null,
+        fullInMs,
+      });
       nextInMs = Math.min(nextInMs, waits.nextInMs);
       wakeInMs = Math.min(wakeInMs, waits.wakeInMs);
     }
@@ -237,6 +254,7 @@ export class Rates {
       available: bucket.available(outstanding[name], nowMs),
       taken: 0,
       waitFor: (amount) => bucket.waitFor(amount, outstanding[name], nowMs),
+      fullInMs: bucket.fullInMs(nowMs),
     }));
     if (pace !== null) {
       scarce.push({
@@ -247,6 +265,7 @@ export class Rates {
         available: pace.available(outstanding.requests, nowMs),
         taken: 0,
         waitFor: (calls) => pace.waitFor(calls, outstanding.requests, nowMs),
+        fullInMs: Infinity,
       });
     }
     return scarce;
@@ -254,7 +273,7 @@ export class Rates {
 }
 
 /** Runs in a row that leave room for a call to others, before one takes it that is not behind. */
-const PASSES_MAX = 8;
+const PASSES_MAX = 16;
 /** Part of a call by which two runs may differ and count as equal. */
 const SAME_SHARE = 0.001;
 
@@ -320,7 +339,7 @@ function waitsOf(
   scarce: readonly Scarce[],
   call: Amount,
   workClass: WorkClass,
-  { left, waiters, isPaced }: { left: number; waiters: number; isPaced: boolean },
+  { left, waiters, isPaced, fullInMs }: { left: number; waiters: number; isPaced: boolean; fullInMs: number },
 ): { nextInMs: number; wakeInMs: number } {
   const waitFor = (calls: number): number =>
     Math.max(...scarce.map((one) => one.waitFor(one.taken + costOf(one, call) * calls))) * Math.sqrt(waiters);
@@ -330,8 +349,13 @@ function waitsOf(
     return { nextInMs: GATE_NEXT_MIN_MS, wakeInMs: bounded(nextMs / 2, GATE_SLEEP_MS_MAX) };
   }
   // Calls whose clients wait are not collected. A pace collects none, either: what is late for one is lost.
-  const wakeMs = isPaced || workClass === "interactive" ? nextMs : waitFor(Math.min(left, GATE_COLLECTED_CALLS));
-  return { nextInMs: bounded(nextMs, GATE_NEXT_MAX_MS), wakeInMs: bounded(wakeMs, GATE_SLEEP_MS_MAX) };
+  const collectedMs = isPaced || workClass === "interactive" ? nextMs : waitFor(Math.min(left, GATE_COLLECTED_CALLS));
+  // What a provider with small windows lets collect is lost when it is full.
+  const wakeMs = Math.min(collectedMs, Math.max(nextMs, fullInMs / 2));
+  return {
+    nextInMs: bounded(Math.min(nextMs, wakeMs), GATE_NEXT_MAX_MS),
+    wakeInMs: bounded(wakeMs, GATE_SLEEP_MS_MAX),
+  };
 }
 
 function bounded(waitMs: number, mostMs: number): number {

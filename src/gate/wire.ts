@@ -65,6 +65,16 @@ export type GateFailure = {
   message: string | null;
 };
 
+/** What answers said that their calls have used, beside what the run had counted for the same calls. */
+export type UsedTokens = {
+  /** Tokens of the prompts that were not in the provider's cache, and of the completions, by the providers' `usage`. */
+  input: number;
+  output: number;
+  /** The same as in `tokensPerCall`: prompt bytes ÷ 4, and the completion caps. */
+  countedInput: number;
+  countedOutput: number;
+};
+
 /** How long attempts at one model took. */
 export type ModelLatency = {
   model: string;
@@ -110,6 +120,8 @@ export type GateReport = {
     /** The same attempts by model; absent = the run does not distinguish them. */
     models?: readonly ModelLatency[];
   } | null;
+  /** What the attempts that have ended in an answer since the last report have used; absent = none of them has said it. */
+  used?: UsedTokens;
   /** The newest headers seen since the last report, oldest first; at most a few. */
   samples: readonly RateSample[];
   /** Since the last report, one entry per class and stop reason. */

@@ -85,6 +85,37 @@ export function openaiLike(rpm: number, tpm: number, fill = 1): Provider {
   };
 }
 
+/**
+ * As OpenAI's, but enforced in windows of a second: the bucket holds a second's part of the limit that the headers name, and is
+ * refilled at the same rate.
+ */
+export function openaiBySecond(rpm: number, tpm: number): Provider {
+  const requests = new Bucket(rpm / 60, 1_000);
+  const tokens = new Bucket(tpm / 60, 1_000);
+  const shown = (bucket: Bucket, nowMs: number) => ({
+    ...bucket.sample(nowMs),
+    limit: bucket.limit * 60,
+    windowMs: 60_000,
+  });
+  return {
+    send(call, nowMs) {
+      const waitMs = Math.max(
+        (1 - requests.levelAt(nowMs)) / requests.perMs,
+        (call.tokens - tokens.levelAt(nowMs)) / tokens.perMs,
+      );
+      if (waitMs <= 0) {
+        requests.take(1, nowMs);
+        tokens.take(call.tokens, nowMs);
+      }
+      const sample: RateSample = { ageMs: 0, requests: shown(requests, nowMs), tokens: shown(tokens, nowMs) };
+      return waitMs > 0
+        ? { status: 429, latencyMs: REJECTED_MS, ttfbMs: null, hintMs: Math.ceil(waitMs), sample }
+        : { status: 200, latencyMs: call.latencyMs, ttfbMs: null, hintMs: null, sample };
+    },
+    ended() {},
+  };
+}
+
 /** Anthropic's: input tokens count at admission, output tokens as they are generated; it admits while both are over 0. */
 export function anthropicLike(rpm: number, inputTpm: number, outputTpm: number): Provider {
   const requests = new Bucket(rpm);

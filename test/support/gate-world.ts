@@ -6,7 +6,7 @@ import { LatencyNews, lineOf } from "../../src/engine/upstreams/latency-news.ts"
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
 import type { Adaptive } from "../../src/gate/settings.ts";
-import type { GateFailure, GateGrant, GateReport, RateSample, WorkClass } from "../../src/gate/wire.ts";
+import type { GateFailure, GateGrant, GateReport, RateSample, UsedTokens, WorkClass } from "../../src/gate/wire.ts";
 import type { Provider, SentCall } from "./gate-providers.ts";
 
 /** Attempts that a run may have in flight before its first grant. */
@@ -31,6 +31,8 @@ export type RunPlan = {
   promptOf?: () => number;
   /** What the run believes that a call's tokens are; absent = the truth. */
   believedTokens?: number;
+  /** The part of them that is the prompt; absent = the true prompt, or half. */
+  believedInputTokens?: number;
   latencyMs?: () => number;
 };
 
@@ -57,6 +59,7 @@ export class SimulatedRun {
   startedMs = 0;
   succeeded = 0;
   latency = new LatencyNews();
+  used: UsedTokens | undefined;
   sample: { sample: RateSample; sentMs: number } | null = null;
   failures: GateFailure[] = [];
   recovered = false;
@@ -229,6 +232,12 @@ export class World {
           run.sample = { sample: answer.sample, sentMs };
         if (answer.status === 200) {
           run.succeeded += 1;
+          const countedInput = plan.inputTokens ?? run.tokensPerCall / 2;
+          run.used ??= { input: 0, output: 0, countedInput: 0, countedOutput: 0 };
+          run.used.input += call.inputTokens;
+          run.used.output += call.outputTokens;
+          run.used.countedInput += plan.believedInputTokens ?? countedInput;
+          run.used.countedOutput += run.tokensPerCall - (plan.believedInputTokens ?? countedInput);
           const { ttfbMs } = answer;
           const ttfb = ttfbMs === null ? {} : { ttfb: { ms: ttfbMs, line: lineOf(call.inputTokens, null) } };
           run.latency.answered({ model: plan.model ?? "m", latencyMs: this.nowMs - sentMs, ...ttfb });
@@ -324,7 +333,7 @@ export class World {
     const demand = {
       waiting,
       tokensPerCall: run.tokensPerCall,
-      inputTokensPerCall: plan.inputTokens ?? run.tokensPerCall / 2,
+      inputTokensPerCall: plan.believedInputTokens ?? plan.inputTokens ?? run.tokensPerCall / 2,
     };
     const isValid = run.grant !== null && this.nowMs - run.grantedMs < run.grant.ttlMs;
     const report: GateReport = {
@@ -343,8 +352,15 @@ export class World {
       samples: run.sample === null ? [] : [{ ...run.sample.sample, ageMs: this.nowMs - run.sample.sentMs }],
       failures: run.failures,
       recovered: run.recovered,
+      ...(run.used === undefined ? {} : { used: run.used }),
     };
-    Object.assign(run, { latency: new LatencyNews(), sample: null, failures: [], recovered: false });
+    Object.assign(run, {
+      latency: new LatencyNews(),
+      sample: null,
+      failures: [],
+      recovered: false,
+      used: undefined,
+    });
     return report;
   }
 }

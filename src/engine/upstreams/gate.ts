@@ -201,7 +201,9 @@ export class RunGate {
     if (this.#isAlone) return this.#waitAlone(taken, nowMs);
     if (held === null) return taken < this.#freePermits ? null : { reason: "width", readyAtMs: null };
     if (nowMs >= held.atMs + held.grant.ttlMs) {
-      const isFree = held.grant.class === "open" && taken < GATE_FREE_PERMITS;
+      // Of a key with small limits no more than it last let start: it has no more for a burst after a pause.
+      const free = Math.min(GATE_FREE_PERMITS, Math.max(1, held.grant.requests ?? GATE_FREE_PERMITS));
+      const isFree = held.grant.class === "open" && taken < free;
       return isFree ? null : { reason: held.grant.reason ?? "width", readyAtMs: null };
     }
     return this.#chunkWait(held, taken, nowMs);

@@ -3,12 +3,13 @@
  * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
  */
 import type { MeterSheet } from "../../gate/meter.ts";
-import type { GateFailure, GateReport, RateSample } from "../../gate/wire.ts";
+import type { GateFailure, GateReport, RateSample, UsedTokens } from "../../gate/wire.ts";
 import { GATE_SAMPLES_MAX } from "../../limits.ts";
 import { LatencyNews, type Answered } from "./latency-news.ts";
+import type { GateTokens } from "./tokens.ts";
 
 /** The fields of a report that speak of the time since the last one. */
-type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter">;
+type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter" | "used">;
 
 type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 
@@ -19,6 +20,7 @@ class Batch {
   readonly latency = new LatencyNews();
   recovered = false;
   meter: MeterSheet | null = null;
+  used: UsedTokens | null = null;
 
   get isUrgent(): boolean {
     return this.failures.size > 0 || this.recovered;
@@ -51,6 +53,15 @@ export class GateNews {
   /** An attempt ended in an answer. */
   answered(answered: Answered): void {
     this.#next.latency.answered(answered);
+  }
+
+  /** An answer says what its call has used, for which the run had counted so much. */
+  used({ input, output }: Pick<UsedTokens, "input" | "output">, counted: Readonly<GateTokens>): void {
+    const used = (this.#next.used ??= { input: 0, output: 0, countedInput: 0, countedOutput: 0 });
+    used.input += input;
+    used.output += output;
+    used.countedInput += counted.input;
+    used.countedOutput += counted.all - counted.input;
   }
 
   /** An attempt has shown that the key of a stopped gate works again. */
@@ -91,7 +102,7 @@ export class GateNews {
       this.#sent.meter = takeSheet();
       this.#number += 1;
     }
-    const { samples, failures, latency, recovered, meter } = this.#sent;
+    const { samples, failures, latency, recovered, meter, used } = this.#sent;
     const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
     return {
       number: this.#number,
@@ -100,6 +111,7 @@ export class GateNews {
       failures: [...failures.values()].map(aged),
       recovered,
       ...(meter === null ? {} : { meter }),
+      ...(used === null ? {} : { used }),
     };
   }
 

@@ -15,13 +15,17 @@ export type Throttle = { cause: NonNullable<Failure["stop"]> | "rate_limited" | 
 /** Adds the end of an attempt to what is known of its gate, and to what the run reports. */
 export function learnFromEnd(
   gate: RunGate,
-  lease: Pick<AttemptInFlight, "startedAtMs" | "target" | "amounts">,
+  lease: Pick<AttemptInFlight, "startedAtMs" | "target" | "amounts" | "gateTokens">,
   outcome: Outcome,
   nowMs: number,
 ): Throttle | null {
   // An answer that does not fit its schema shows that the key works.
   const isAnswer = outcome.kind === "success" || outcome.reason.reason === "schema_violation";
   if (isAnswer) gate.answered(answeredAs(lease, outcome));
+  if (outcome.kind === "success" && outcome.usage !== null && lease.gateTokens !== null) {
+    const { promptTokens, cachedTokens, completionTokens } = outcome.usage;
+    gate.news.used({ input: promptTokens - cachedTokens, output: completionTokens }, lease.gateTokens);
+  }
   if (outcome.kind === "success") return null;
   const failed = failedAs(outcome);
   if (failed !== null) gate.news.failed(failed, nowMs);

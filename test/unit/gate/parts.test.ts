@@ -99,6 +99,44 @@ describe("RateBucket", () => {
     expect(bucket.factor).toBeCloseTo(1 / 3, 1);
   });
 
+  it("learns it from what answers have used where its headers show nothing, and does not take what a full bucket loses for it", () => {
+    const bucket = RateBucket.from(sample(0, 600_000), 0);
+    let started = 0;
+    for (let second = 0; second <= 20; second++) {
+      // Hardly anything is ever left of what is enforced second by second.
+      const counts = { started: { atSample: started, now: started }, isExact: false };
+      bucket.follow(sample(200, 600_000), 0, counts, second * 1_000);
+      bucket.expect(600, 160);
+      started += 160;
+      if (second === 0) expect(bucket.factor).toBeCloseTo(3.75, 6);
+    }
+    expect(bucket.factor).toBeLessThanOrEqual(3.75 * 1.5);
+  });
+
+  it("holds no more than its headers say it will be full with, or than it was full with after a pause", () => {
+    const named = RateBucket.from(sample(9_400, 600_000), 0);
+    const counts = { started: { atSample: 0, now: 0 }, isExact: false };
+    named.follow({ ...sample(9_400, 600_000), resetMs: 60 }, 0, counts, 0);
+    expect(named.available(0, 60_000)).toBeLessThanOrEqual(10_000);
+    const silent = RateBucket.from(sample(400, 600_000), 0);
+    silent.follow(sample(400, 600_000), 0, counts, 0);
+    expect(silent.available(0, 10_000)).toBeGreaterThan(90_000);
+    silent.follow(sample(10_000, 600_000), 0, counts, 10_000);
+    expect(silent.available(0, 30_000)).toBeLessThanOrEqual(10_000);
+    // What is there shows that it holds more.
+    silent.follow(sample(50_000, 600_000), 0, counts, 31_000);
+    expect(silent.available(0, 31_000)).toBeGreaterThan(40_000);
+  });
+
+  it("is in no deeper debt than the time that a rejection names", () => {
+    const bucket = RateBucket.from(sample(100), 0);
+    bucket.follow(sample(100), 0, { started: { atSample: 0, now: 0 }, isExact: true }, 0);
+    bucket.start(500, 0);
+    expect(bucket.waitFor(1, 0, 0)).toBeGreaterThan(40_000);
+    bucket.rejected(2_000, 0);
+    expect(bucket.waitFor(1, 0, 0)).toBeLessThanOrEqual(15_000);
+  });
+
   it("is empty after a restart, and refills", () => {
     const bucket = new RateBucket({ limit: 600, windowMs: MINUTE_MS, factor: 1 }, 0, 0);
     expect(bucket.available(0, 0)).toBe(0);

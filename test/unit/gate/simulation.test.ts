@@ -5,6 +5,7 @@ import {
   callingItOverload,
   concurrencyLimited,
   failingAtRandom,
+  openaiBySecond,
   openaiLike,
   queueing,
   rateLimitedSilently,
@@ -113,6 +114,39 @@ describe("two runs and a /query run on a key with limits in its headers", () => 
     const { rejected, sent } = world.rejectedAfter(1_000);
     expect(rejected / sent).toBeLessThanOrEqual(0.02);
     expect(endOf(world)).toBeLessThanOrEqual(30_300 * 1.15);
+  });
+});
+
+describe("a key limited by tokens in windows of a second, whose provider counts 440 tokens that the runs do not see", () => {
+  const call = { tokens: 600, inputTokens: 584, outputTokens: 16, believedTokens: 160, believedInputTokens: 144 };
+
+  it.each(SEEDS)(
+    "wastes at most 0.02 of the calls after the first second, and uses 0.95 of its limit (seed %d)",
+    (seed) => {
+      const runs: RunPlan[] = ["a", "b"].map((id) => ({ id, calls: 500, ...call }));
+      const world = new World({ provider: openaiBySecond(1e6, 600_000), runs, seed });
+      world.runUntil(120_000);
+      expect(world.isDone).toBe(true);
+      const { rejected, sent } = world.rejectedAfter(1_000);
+      expect(rejected / sent).toBeLessThanOrEqual(0.02);
+      // A thousand calls of 600 tokens, ten thousand tokens a second.
+      expect(world.nowMs).toBeLessThanOrEqual(60_000 / 0.95);
+    },
+  );
+
+  it.each(SEEDS)("has hardly any call rejected in later batches, each after a pause (seed %d)", (seed) => {
+    const apartMs = 16_000;
+    const runs = Array.from({ length: 6 }, (_, at): RunPlan => ({
+      id: `r${at}`,
+      calls: 100,
+      startMs: at * apartMs,
+      ...call,
+    }));
+    const world = new World({ provider: openaiBySecond(1e6, 600_000), runs, seed });
+    world.runUntil(200_000);
+    expect(world.isDone).toBe(true);
+    const { rejected, sent } = world.rejectedAfter(apartMs - 1);
+    expect(rejected / sent).toBeLessThanOrEqual(0.02);
   });
 });
 

@@ -35,6 +35,15 @@ describe("what a run has to report", () => {
     expect(news.take(0).latency).toMatchObject({ meanMs: 30 });
   });
 
+  it("has what answers say they have used, beside what was counted for the same calls; nothing if none says it", () => {
+    const news = new GateNews();
+    news.used({ input: 584, output: 9 }, { input: 144, all: 160 });
+    news.used({ input: 590, output: 16 }, { input: 150, all: 166 });
+    expect(news.take(0).used).toEqual({ input: 1_174, output: 25, countedInput: 294, countedOutput: 32 });
+    news.acknowledged();
+    expect(news.take(0)).not.toHaveProperty("used");
+  });
+
   it("has the newest samples, oldest first, aged to the report", () => {
     const news = new GateNews();
     for (let each = 0; each <= GATE_SAMPLES_MAX; each++) {
