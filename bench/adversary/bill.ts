@@ -173,7 +173,10 @@ class Biller {
   #partTokens(part: Value): number {
     const get = (name: string) => member(part, name, this.#keys);
     const type = textOf(get("type")) ?? "";
-    if (["image_url", "image", "input_image"].some((name) => get(name) !== undefined) || type === "image") {
+    if (
+      ["image_url", "image", "input_image"].some((name) => get(name) !== undefined) ||
+      ["image", "input_image"].includes(type)
+    ) {
       const list = itemsOf(get("image_url") ?? get("source") ?? get("image"));
       return this.#media(MEDIA_TOKENS * Math.max(1, list.length), `${type} as an image`);
     }
