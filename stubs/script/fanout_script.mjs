@@ -50,7 +50,7 @@ export function configure(changes) {
   Object.assign(settings, changes);
 }
 
-/** The budget of the run, exact while no call is in flight; else as of the last answer. The first call reads the total. */
+/** The budget of the run: exact while no call is in flight, else as of the last answer. */
 export const budget = {
   get total() {
     return state.totalUsd ?? null;
