@@ -1054,8 +1054,8 @@ export const LOG_ROW_CHARS_MAX = 512 * 1024;
 export const LOG_TAIL_EVENTS_MAX = 128;
 /** Characters of these events: the shard's row is rewritten with every turn, and must not grow far beyond its leases. */
 export const LOG_TAIL_CHARS_MAX = 48 * 1024;
-/** Characters of log rows in one reply of the run object. */
-export const LOG_REPLY_CHARS_MAX = 256 * 1024;
+/** Characters of log rows that the export of spans takes at once. */
+export const LOG_EXPORT_CHARS_MAX = 256 * 1024;
 /** Followers of one run's events at once, with the operator's key: each is a socket of the run object. */
 export const FOLLOWERS_MAX = 256;
 /**
@@ -1063,17 +1063,27 @@ export const FOLLOWERS_MAX = 256;
  * of them, so this is how many times what a client adds to it is sent.
  */
 export const FOLLOWERS_PER_TOKEN_MAX = 16;
-/** Wait that a refused follower is told, ms: as long as a follower may take that leaves or reconnects. */
+/** Wait that a refused follower or reader is told, ms: as long as one may take that leaves or reconnects. */
 export const FOLLOWER_RETRY_MS = 5_000;
+/** Readers of one run's log so far at once, with the operator's key: each is a socket of the run object while it reads. */
+export const LOG_READERS_MAX = 256;
 /**
- * Characters of the log in one page for a follower, unless one event has more. A follower that reads nothing holds one page, and a page takes
- * about a millisecond to make and send, after which it is the turn of others.
+ * Readers of one run's log so far at once with one run token, its trace and its saved page among them. A log may have 256 MB, and each
+ * reader has it read and sent once more: with 16, what they have read at once stays about as cheap as what followers have.
  */
-export const FOLLOWER_PAGE_CHARS_MAX = 64 * 1024;
+export const LOG_READERS_PER_TOKEN_MAX = 16;
+/**
+ * Characters of the log in one page for those who read or follow it, unless one event has more. A client that reads nothing holds one page,
+ * and a page takes about a millisecond to make and send, after which it is the turn of others.
+ */
+export const LOG_PAGE_CHARS_MAX = 64 * 1024;
 /** Characters of the largest event of a client that followers get whole; of a larger one they get its address. Output of a step fits. */
 export const FOLLOWED_EVENT_CHARS_MAX = 8 * 1024;
-/** Characters of prepared log rows that the run object keeps for its followers, who mostly read the same ones: two of the largest rows. */
-export const FOLLOWED_ROWS_CHARS_MAX = 2 * LOG_ROW_CHARS_MAX;
+/**
+ * Characters of prepared log rows that the run object keeps for its followers, and as many for its readers, who mostly read the same ones: two
+ * of the largest rows.
+ */
+export const LOG_PAGED_ROWS_CHARS_MAX = 2 * LOG_ROW_CHARS_MAX;
 /**
  * Characters that all followers of a run with one token may have unread in one instance of the gateway. The runtime keeps what a WebSocket's
  * client does not read, and has no API for how much that is.

@@ -13,6 +13,7 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
+import { followedLine } from "../../src/observe/events.ts";
 import type { NamedAnswer } from "../../src/run-api/replay.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
@@ -30,8 +31,8 @@ import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
-import { FollowedRows } from "./log/followed.ts";
 import { Followers } from "./log/followers.ts";
+import { LogPages } from "./log/pages.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
 import type { ReplayEffects } from "./replay/open-replay.ts";
@@ -52,7 +53,9 @@ export class RunLifecycle implements AlarmHost {
   /** Workers that follow the log live. */
   readonly followers: Followers;
   /** The log as they get it. */
-  readonly followed: FollowedRows;
+  /** The log as followers get it, and as it is. */
+  readonly followed: LogPages;
+  readonly whole: LogPages;
   /** Workers that hold something for long, or wait. */
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
@@ -81,7 +84,8 @@ export class RunLifecycle implements AlarmHost {
     this.#objects = objects;
     this.store = new RunStore(ctx.storage);
     this.followers = new Followers(ctx);
-    this.followed = new FollowedRows(this.store.log);
+    this.followed = new LogPages(this.store.log, followedLine);
+    this.whole = new LogPages(this.store.log);
     this.sockets = new RunSockets(ctx);
     const nowMs = Date.now();
     this.alarm = new RunAlarm(objects, this.store, new LeaseRecovery(nowMs), this);

@@ -492,8 +492,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   async logPage(after: number, caller: string | null, isFollower = false): Promise<LogPage | null> {
     if (!mayManage(this.#life.run, caller)) return null;
     await this.#life.flushLog();
-    const { run, store, followed } = this.#life;
-    return run === null ? null : logPage(run, { log: store.log, followed: isFollower ? followed : null }, after);
+    const { run, followed, whole } = this.#life;
+    return run === null ? null : logPage(run, isFollower ? followed : whole, after);
   }
 
   async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
@@ -504,8 +504,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     const { pathname, searchParams } = new URL(url);
     const isFollower = pathname === "/follow";
     const { run, followers } = this.#life;
-    const socket =
-      run === null ? null : isFollower ? followers.accept(searchParams.get("caller")) : this.#life.acceptOwner(url);
+    const socket = run === null ? null : isFollower ? followers.accept(searchParams) : this.#life.acceptOwner(url);
     return socket === null
       ? new Response(null, { status: isFollower && run !== null ? 429 : 503 })
       : new Response(null, { status: 101, webSocket: socket });

@@ -24,15 +24,45 @@ export function eventLines(row: { last: number; lines: string }, run: RunName): 
 }
 
 function eventLine(event: LoggedEvent, seq: number, run: RunName): EventLine {
-  const own = event.event === "client" ? clientFacts(event, seq, run) : { event_type: event.event, ...factsOf(event) };
-  const place = { seq, ts: new Date(event.atMs).toISOString(), run_id: run.id, parent_run_id: run.parentId };
+  const ts = new Date(event.atMs).toISOString();
+  const place = { seq, ts, run_id: run.id, parent_run_id: run.parentId };
   const level = { depth: run.depth };
+  const client = event.event === "client" ? clientText(event) : null;
+  if (client !== null) {
+    const { type, group = JSON.stringify(event.group), step, rest } = client;
+    const begin = JSON.stringify(place).slice(0, -1);
+    const json = `${begin},"parallel_group_id":${group},"depth":${run.depth},"step":${step},"event_type":"${type}"${rest}`;
+    return { seq, type, json, event };
+  }
+  const own = event.event === "client" ? clientFacts(event, seq, run) : { event_type: event.event, ...factsOf(event) };
   // Spread first so that every line begins with them, and last so that no client's event can override them.
   const line = { ...place, parallel_group_id: event.group, ...level, step: null, ...own, ...place, ...level };
   return { seq, type: line.event_type, json: JSON.stringify(line), event };
 }
 
 type ClientsOwn = Extract<RunEvent, { event: "client" }>;
+
+/** How the JSON of a client's event begins, as the gateway writes it: the fields that a line has at its own places. */
+const CLIENT_HEAD =
+  /^\{"event_type":"(?<type>[a-z][a-z0-9_]{0,63})"(?:,"parallel_group_id":(?<group>null|"[\w-]{1,64}"))?(?:,"step":(?<step>null|\d{1,16}))?(?=[,}])/;
+/** Names of a line's first fields, as keys. JSON escapes the quotes of a text, so no text contains one. */
+const PLACE_KEYS = ["seq", "ts", "run_id", "parent_run_id", "parallel_group_id", "depth", "step", "event_type"].map(
+  (name) => `"${name}":`,
+);
+
+/**
+ * A client's event as text that goes into its line as it is: a large event is neither parsed nor written anew for each of its readers. Null
+ * if it must be: a field of it could be one of the line's own.
+ */
+function clientText({ json, bytes }: ClientsOwn): { type: string; group?: string; step: string; rest: string } | null {
+  const head = CLIENT_HEAD.exec(json);
+  const type = head?.groups?.["type"];
+  if (bytes !== undefined || head === null || type === undefined) return null;
+  const rest = json.slice(head[0].length);
+  if (PLACE_KEYS.some((key) => rest.includes(key))) return null;
+  const { group, step = "null" } = head.groups ?? {};
+  return { type, ...(group === undefined ? {} : { group }), step, rest };
+}
 
 /** A client's event was parsed when it arrived; its name is not one of the gateway's own events. */
 function clientFacts({ json, bytes }: ClientsOwn, seq: number, run: RunName): { event_type: string } {

@@ -54,6 +54,8 @@ export const log: RouteConfig[] = [
     method: "get",
     path: "/runs/{id}/log",
     summary: "Returns a run's log so far: one `LogLine` per line, as JSON",
+    description:
+      "A token has `log_readers_per_token_max` readers of a log at once, with those of its trace and its saved page; a further one is refused with 503.",
     parameters: [idParameter, after, whole("limit", "Most events of the response; absent = all", { minimum: 1 })],
     responses: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
   }),

@@ -1,6 +1,9 @@
 /** The run's log: pages of it for readers, and events that clients add. */
 import type { Refused } from "./types.ts";
 
+/** Who reads the log: a follower reads what happens from now on as well, a reader what there is. Each needs a place at the run. */
+export type LogPlace = "follower" | "reader";
+
 /** Events as stored, one JSON text per line; the last of them has the number `last`. */
 export type LogRow = { last: number; lines: string };
 

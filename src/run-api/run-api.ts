@@ -310,8 +310,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   // ---- log and counters ----
 
   /**
-   * Stored events after number `after`, a page of them; null if there is no such run, or `caller` may not see it. `isFollower`: a small page, in
-   * which large events of clients are cut and have their sizes; absent = false.
+   * Stored events after number `after`, a page of them; null if there is no such run, or `caller` may not see it. `isFollower`: large events of
+   * clients are cut and have their sizes; absent = false.
    */
   logPage(after: number, caller: string | null, isFollower?: boolean): Promise<LogPage | null>;
 
@@ -319,9 +319,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null>;
 
   /**
-   * A WebSocket of a follower (`/follow?caller=`, the run whose token it has, absent = the operator; the caller checks who may follow), or of
-   * someone who holds something of the run or waits for it (`/hold?owner=`, a SocketOwner as JSON). 503 if there is no such run, or it has too
-   * many of them; 429 if the caller has too many followers.
+   * A WebSocket of a follower or a reader of the log (`/follow?caller=`, the run whose token it has, absent = the operator; with `place=reader`
+   * of a reader; the caller checks who may read), or of someone who holds something of the run or waits for it (`/hold?owner=`, a SocketOwner
+   * as JSON). 503 if there is no such run, or it has too many of them; 429 if the caller has too many followers, or readers.
    */
   fetch(request: Request): Response;
 

@@ -4,11 +4,17 @@
  */
 import { type Objects } from "../../durable-objects/address.ts";
 import { Refusal } from "../errors.ts";
-import { FOLLOWER_RETRY_MS, FOLLOWERS_PER_TOKEN_MAX } from "../limits.ts";
+import { FOLLOWER_RETRY_MS, FOLLOWERS_PER_TOKEN_MAX, LOG_READERS_PER_TOKEN_MAX } from "../limits.ts";
 import { RunCaller, type RunStub } from "./caller.ts";
-import type { LogPage } from "../run-api/log.ts";
+import type { LogPage, LogPlace } from "../run-api/log.ts";
 import { eventLines, type EventLine } from "../observe/events.ts";
 import { withoutTexts } from "../observe/without-texts.ts";
+
+/** What one who finds no place is told. */
+const NO_PLACE: Readonly<Record<LogPlace, string>> = {
+  follower: `the run has as many followers as it takes with one credential (${FOLLOWERS_PER_TOKEN_MAX} with a run token); end one, or read GET /runs/:id/log`,
+  reader: `the log of the run has as many readers as it takes with one credential (${LOG_READERS_PER_TOKEN_MAX} with a run token); let one read to its end, or end it`,
+};
 
 /** Delays before a follower's socket is opened again, ms; the last one repeats. */
 const RECONNECT_MS = [50, 200, 1_000, 5_000];
@@ -33,17 +39,16 @@ export class LogReader {
     return (await this.#page(Number.MAX_SAFE_INTEGER)) !== null;
   }
 
-  /** Every event after number `after`, to the log's present end. Returns the last number and whether more can come. */
-  history(after: number): AsyncGenerator<EventLine[], { last: number; final: boolean }> {
+  /** Every event after number `after`, to the log's present end. A client's reading needs a reader's place as long as it lasts. */
+  history(after: number): AsyncGenerator<EventLine[]> {
     return this.#pages(after, false);
   }
 
-  /** A place among the run's followers, which `live` needs. Rejects with a Refusal if the caller has too many. */
-  async place(signal: AbortSignal): Promise<Place> {
-    const response = await this.#run.callWithRetry<Response>((run) => this.#follow(run));
+  /** A place at the run, until it is closed or `signal` aborts. Rejects with a Refusal if the caller has too many of them. */
+  async place(of: LogPlace, signal: AbortSignal): Promise<Place> {
+    const response = await this.#run.callWithRetry<Response>((run) => this.#follow(run, of));
     if (response.webSocket !== null) return new Place(response.webSocket, signal);
-    const message = `the run has as many followers as it takes with one credential (${FOLLOWERS_PER_TOKEN_MAX} with a run token); end one, or read GET /runs/:id/log`;
-    throw new Refusal({ reason: "overloaded", message, retryAfterMs: FOLLOWER_RETRY_MS });
+    throw new Refusal({ reason: "overloaded", message: NO_PLACE[of], retryAfterMs: FOLLOWER_RETRY_MS });
   }
 
   async *#pages(after: number, isFollower: boolean): AsyncGenerator<EventLine[], { last: number; final: boolean }> {
@@ -90,15 +95,15 @@ export class LogReader {
     return this.#run.callWithRetry<LogPage | null>((run) => run.logPage(after, this.#caller, isFollower));
   }
 
-  #follow(run: RunStub): Promise<Response> {
-    const query = this.#caller === null ? "" : `?caller=${encodeURIComponent(this.#caller)}`;
-    return run.fetch(`https://run/follow${query}`, { headers: { upgrade: "websocket" } });
+  #follow(run: RunStub, of: LogPlace): Promise<Response> {
+    const query = new URLSearchParams({ place: of, ...(this.#caller === null ? {} : { caller: this.#caller }) });
+    return run.fetch(`https://run/follow?${query.toString()}`, { headers: { upgrade: "websocket" } });
   }
 
   /** Another place after one was lost; null if the run object gives none. */
   async #placeAgain(signal: AbortSignal): Promise<Place | null> {
     try {
-      const { webSocket } = await this.#run.callOnce<Response>((run) => this.#follow(run));
+      const { webSocket } = await this.#run.callOnce<Response>((run) => this.#follow(run, "follower"));
       return webSocket === null ? null : new Place(webSocket, signal);
     } catch {
       return null;
@@ -106,7 +111,7 @@ export class LogReader {
   }
 }
 
-/** A follower's place at the run object: a socket that rings when there are more events than the follower has. */
+/** A place at the run object: a socket, which rings for a follower when there are more events than it has. */
 export class Place {
   readonly #socket: WebSocket;
   #resolveRung: ((alive: boolean) => void) | null = null;

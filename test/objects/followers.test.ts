@@ -2,7 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { FOLLOWERS_PER_TOKEN_MAX } from "../../src/limits.ts";
+import { FOLLOWERS_PER_TOKEN_MAX, LOG_READERS_PER_TOKEN_MAX } from "../../src/limits.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { crash } from "../support/objects-direct.ts";
 import { StreamFollower } from "../support/objects-events.ts";
@@ -227,15 +227,84 @@ describe("followers of a run", () => {
   });
 });
 
+describe("readers of the log so far", () => {
+  it("are so many for each token, and shut out neither its followers nor another token", async () => {
+    const run = await openRun({ max_depth: 2 });
+    const [parent, child] = [run.id, "run_of_another_token"];
+    const sockets = await takeReaders(run);
+    expect(sockets.every((socket) => socket !== null)).toBe(true);
+    expect(await ring(run, parent, "reader")).toBeNull();
+    expect(await ring(run, child, "reader")).not.toBeNull();
+    expect(await ring(run, parent)).not.toBeNull();
+    sockets.pop()?.close(1000);
+    await expect.poll(async () => (await ring(run, parent, "reader")) !== null).toBe(true);
+  });
+
+  it.each(["log", "trace.json", "page.html"])(
+    "above the limit are refused at %s with a wait, while the operator reads; one who leaves makes room",
+    async (name) => {
+      const run = await openRun();
+      const path = `/runs/${run.id}/${name}`;
+      const sockets = await takeReaders(run);
+      const refused = await run.send("GET", path);
+      expect(refused.status).toBe(503);
+      expect(refused.headers.get("retry-after")).not.toBeNull();
+      expect(await refused.json()).toMatchObject({ error: { code: "overloaded", retryable: true } });
+      const headers = { authorization: `Bearer ${ADMIN_KEY}` };
+      const operators = await exports.default.fetch(`http://fanout.test${path}`, { headers });
+      expect([operators.status, await operators.text()]).toEqual([200, expect.stringContaining("run_opened")]);
+      sockets.pop()?.close(1000);
+      await expect.poll(async () => (await read(run, path)).status).toBe(200);
+    },
+  );
+
+  it("leave their places when they have read to the end, or stop; HEAD takes none", async () => {
+    const run = await openRun();
+    const output = "x".repeat(100_000);
+    await run.send(
+      "POST",
+      "/log",
+      Array.from({ length: 5 }, () => ({ event_type: "mine", output })),
+    );
+    // Each of these more often than there are places.
+    for (let reads = 0; reads <= LOG_READERS_PER_TOKEN_MAX; reads += 1) {
+      const heads = await run.send("HEAD", `/runs/${run.id}/log`);
+      expect([heads.status, heads.headers.get("content-type")]).toEqual([200, "application/x-ndjson; charset=utf-8"]);
+    }
+    for (let reads = 0; reads <= LOG_READERS_PER_TOKEN_MAX; reads += 1) {
+      await expect.poll(async () => (await read(run, `/runs/${run.id}/log`)).text.length).toBeGreaterThan(500_000);
+      await expect.poll(() => leave(run)).toBe(200);
+    }
+  });
+});
+
 /** Waits until no timer of the run's object is set. */
 async function expectStill(run: TestRun): Promise<void> {
   await expect.poll(() => watched(run.id).timers.size).toBe(0);
 }
 
-/** A follower's socket to the run's object itself, with the token of a run; null where it is refused. */
-async function ring(run: TestRun, caller: string): Promise<WebSocket | null> {
+/** All places of readers with the run's own token. */
+function takeReaders(run: TestRun): Promise<(WebSocket | null)[]> {
+  return Promise.all(Array.from({ length: LOG_READERS_PER_TOKEN_MAX }, () => ring(run, run.id, "reader")));
+}
+
+/** Reads a path with the run's token to the end. */
+async function read(run: TestRun, path: string): Promise<{ status: number; text: string }> {
+  const answer = await run.send("GET", path);
+  return { status: answer.status, text: await answer.text() };
+}
+
+/** Begins to read the log with the run's token, and leaves. */
+async function leave(run: TestRun): Promise<number> {
+  const { status, body } = await run.send("GET", `/runs/${run.id}/log`);
+  await body?.cancel();
+  return status;
+}
+
+/** A follower's or reader's socket to the run's object itself, with the token of a run; null where it is refused. */
+async function ring(run: TestRun, caller: string, place = "follower"): Promise<WebSocket | null> {
   const headers = { upgrade: "websocket" };
-  const { webSocket } = await run.object.fetch(`https://run/follow?caller=${caller}`, { headers });
+  const { webSocket } = await run.object.fetch(`https://run/follow?place=${place}&caller=${caller}`, { headers });
   webSocket?.accept();
   return webSocket;
 }

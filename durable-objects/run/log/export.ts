@@ -7,7 +7,7 @@ import { slotIdOf } from "../../../src/engine/slot.ts";
 import { groupSalt, groupSeqOfId } from "../../../src/engine/group-id.ts";
 import type { RunLog } from "../../../src/engine/log.ts";
 import {
-  LOG_REPLY_CHARS_MAX,
+  LOG_EXPORT_CHARS_MAX,
   OTLP_ERROR_PAUSE_MS,
   OTLP_INTERVAL_MS,
   OTLP_POSTS_MAX,
@@ -108,7 +108,7 @@ export class LogExport {
   /** Exports the next batch. True if the one after it may follow at once. */
   async #exportBatch(run: ExportedRun): Promise<boolean> {
     const cursor = this.#position;
-    const rows = this.#host.store.log.after(cursor.seq, LOG_REPLY_CHARS_MAX);
+    const rows = this.#host.store.log.after(cursor.seq, LOG_EXPORT_CHARS_MAX);
     const { id } = run.settings;
     const traced = tracedRun(run);
     const { spans, lastSeq } = nextBatch(rows, cursor.seq, traced);

@@ -1,12 +1,25 @@
 /**
- * Workers that follow the run's events live, each with one hibernatable socket, so that the object sleeps while nothing
- * happens. A socket carries signals, not events: the follower sends the number of the last event that it has, the object
- * sends one signal when there are more, and the follower reads them by RPC. So nothing piles up here for a slow follower.
+ * Workers that read the run's log for a client, each with one hibernatable socket, which is its place: there are few for each token.
+ * Followers read it live. Their socket carries signals, not events: the follower sends the number of the last event that it has, the object
+ * sends one signal when there are more, and the follower reads them by RPC. So nothing piles up here for a slow follower, and the object
+ * sleeps while nothing happens. Readers of the log so far have places of their own, and no signals.
  */
-import { FOLLOWERS_MAX, FOLLOWERS_PER_TOKEN_MAX } from "../../../src/limits.ts";
+import {
+  FOLLOWERS_MAX,
+  FOLLOWERS_PER_TOKEN_MAX,
+  LOG_READERS_MAX,
+  LOG_READERS_PER_TOKEN_MAX,
+} from "../../../src/limits.ts";
+import type { LogPlace } from "../../../src/run-api/log.ts";
 
 /** The tag of these sockets: those of callers have another. */
 const TAG = "log";
+
+/** How many there are at once with the operator's key, and with one run token. */
+const PLACES: Readonly<Record<LogPlace, { operator: number; token: number }>> = {
+  follower: { operator: FOLLOWERS_MAX, token: FOLLOWERS_PER_TOKEN_MAX },
+  reader: { operator: LOG_READERS_MAX, token: LOG_READERS_PER_TOKEN_MAX },
+};
 
 /** `more`: there are events that the follower does not have. `end`: there will never be any. */
 type Signal = "more" | "end";
@@ -30,12 +43,14 @@ export class Followers {
   }
 
   /**
-   * Accepts a follower and returns its end of the socket; null if its caller has too many. Each caller's are counted alone, so that no
-   * token shuts out another one or the operator. `caller`: the run whose token it has; null = the operator.
+   * Accepts a follower or a reader and returns its end of the socket; null if its caller has too many of them. Each caller's are counted
+   * alone, so that no token shuts out another one or the operator. `asked.caller`: the run whose token it has; absent = the operator.
    */
-  accept(caller: string | null): WebSocket | null {
-    const own = `${TAG} of ${caller ?? "the operator"}`;
-    const most = caller === null ? FOLLOWERS_MAX : FOLLOWERS_PER_TOKEN_MAX;
+  accept(asked: URLSearchParams): WebSocket | null {
+    const caller = asked.get("caller");
+    const place: LogPlace = asked.get("place") === "reader" ? "reader" : "follower";
+    const own = `${TAG} ${place} of ${caller ?? "the operator"}`;
+    const most = PLACES[place][caller === null ? "operator" : "token"];
     if (this.#ctx.getWebSockets(own).length >= most) return null;
     const { 0: theirs, 1: ours } = new WebSocketPair();
     this.#ctx.acceptWebSocket(ours, [TAG, own]);

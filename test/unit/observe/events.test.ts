@@ -10,12 +10,15 @@ const GROUP = "pg-1763712000000-k3j9x2";
 
 /** The wire line of one event, number 17. */
 function lineOf(event: RunEvent, group: string | null = GROUP): Record<string, unknown> {
+  return JSON.parse(textOf(event, group));
+}
+
+function textOf(event: RunEvent, group: string | null): string {
   const stored: LoggedEvent = { atMs: AT_MS, group, ...event };
   const [line] = eventLines({ last: 17, lines: JSON.stringify(stored) }, RUN);
   if (line === undefined) throw new Error("an event without a line");
-  const read: Record<string, unknown> = JSON.parse(line.json);
-  expect([line.seq, line.type]).toEqual([17, read["event_type"]]);
-  return read;
+  expect([line.seq, line.type]).toEqual([17, JSON.parse(line.json).event_type]);
+  return line.json;
 }
 
 /** What every line begins with. */
@@ -399,6 +402,35 @@ describe("a client's own event", () => {
       depth: 1,
       event_type: "note",
     });
+  });
+
+  it("is in its line as it is stored, character for character, after what every line begins with", () => {
+    const own = '"code":"é\\u2028","output":"\\"step\\":1","data":{"a":1.50}}';
+    const begin =
+      '{"seq":17,"ts":"2026-11-21T13:00:00.123Z","run_id":"run_1","parent_run_id":"run_0","parallel_group_id":';
+    for (const [head, group, line] of [
+      ['{"event_type":"note",', null, `${begin}null,"depth":1,"step":null,"event_type":"note",`],
+      ['{"event_type":"note","step":3,', null, `${begin}null,"depth":1,"step":3,"event_type":"note",`],
+      [
+        `{"event_type":"note","parallel_group_id":"${GROUP}","step":0,`,
+        GROUP,
+        `${begin}"${GROUP}","depth":1,"step":0,"event_type":"note",`,
+      ],
+    ] as const) {
+      expect(textOf({ event: "client", json: head + own }, group)).toBe(line + own);
+    }
+  });
+
+  it("that has nothing but a name is a whole line", () => {
+    expect(told('{"event_type":"note"}')).toEqual({ ...COMMON, parallel_group_id: null, event_type: "note" });
+  });
+
+  it("has no field twice, wherever a field of its own stands", () => {
+    const json = '{"data":{"run_id":"other"},"step":2,"event_type":"note","parallel_group_id":null,"depth":7}';
+    const text = textOf({ event: "client", json }, null);
+    for (const name of ["step", "event_type", "parallel_group_id", "depth"])
+      expect(text.split(`"${name}":`)).toHaveLength(2);
+    expect(JSON.parse(text)).toMatchObject({ step: 2, event_type: "note", depth: 1, run_id: "run_1" });
   });
 
   it("leaves objects as they are when it brings a __proto__ inside its data", () => {

@@ -1,7 +1,7 @@
 /** What followers have not read is bounded for each token and for all, and nobody is without a page. */
 import { expect, it } from "vitest";
 import {
-  FOLLOWER_PAGE_CHARS_MAX,
+  LOG_PAGE_CHARS_MAX,
   FOLLOWERS_UNREAD_CHARS_MAX,
   INSTANCE_UNREAD_CHARS_MAX,
   UNREAD_MS_MAX,
@@ -32,7 +32,7 @@ it("has room for so many of all tokens, and always for a page of one that has no
   }
   expect(unread.hold("token 0").take(1, 0)).toBe(false);
   const another = unread.hold("another");
-  expect(another.take(FOLLOWER_PAGE_CHARS_MAX, 0)).toBe(true);
+  expect(another.take(LOG_PAGE_CHARS_MAX, 0)).toBe(true);
   expect(another.take(1, 0)).toBe(false);
 });
 

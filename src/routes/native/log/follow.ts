@@ -21,7 +21,7 @@ type Following = { pages: AsyncGenerator<EventLine[]>; hold: Hold; gone: AbortCo
 export async function begin(c: Context<AppEnv>, reader: LogReader, after: number): Promise<Following> {
   const gone = new AbortController();
   c.req.raw.signal.addEventListener("abort", () => gone.abort());
-  const place = await reader.place(gone.signal);
+  const place = await reader.place("follower", gone.signal);
   const hold = unread.hold(`${c.req.param("id") ?? ""} ${callerOf(c) ?? ""}`);
   gone.signal.addEventListener("abort", hold.release);
   return { pages: reader.live(after, gone.signal, place), hold, gone };

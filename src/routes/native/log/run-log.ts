@@ -4,6 +4,7 @@ import type { StoredDocument } from "../../../run-api/runs.ts";
 import type { AppendReply } from "../../../run-api/log.ts";
 import { refuseViewers, requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
+import type { EventLine } from "../../../observe/events.ts";
 import { parseBody } from "../../../contract/body.ts";
 import { parseAfter, parseClientEvents, parseLogLimit, parseUsageQuery } from "../../../contract/events.ts";
 import type { UsageDocument } from "../../../contract/runs.ts";
@@ -29,14 +30,12 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     const limit = parseLogLimit(c.req.query());
     if (!limit.ok) throw new Refusal(limit.reason);
     const { reader, after } = await readerOf(c, query);
-    return stream(c, lines(reader, after, limit.value), NDJSON);
+    return streamAtPlace(c, reader, () => lines(reader.history(after), after, limit.value), NDJSON);
   });
   app.get("/runs/:id/trace.json", ...protect, async (c) => {
     const { reader } = await readerOf(c);
-    return stream(c, traceText(c.req.param("id"), reader.history(0)), {
-      contentType: "application/json",
-      keepAlive: " ",
-    });
+    const framing = { contentType: "application/json", keepAlive: " " };
+    return streamAtPlace(c, reader, () => traceText(c.req.param("id"), reader.history(0)), framing);
   });
   app.get("/runs/:id/page.html", ...protect, async (c) => {
     const { reader } = await readerOf(c);
@@ -47,8 +46,8 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     const run = { id, savedAt: new Date().toISOString(), document: shown(c, document), outlineOf };
     // A file to keep, and not a page of this gateway: what models wrote is in it.
     c.header("content-disposition", `attachment; filename="${document.id}.html"`);
-    const page = savedPage(run, reader.history(0), PAGE_FILES);
-    return stream(c, page, { contentType: "text/html; charset=utf-8", keepAlive: "" });
+    const framing = { contentType: "text/html; charset=utf-8", keepAlive: "" };
+    return streamAtPlace(c, reader, () => savedPage(run, reader.history(0), PAGE_FILES), framing);
   });
   app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
   app.post("/log", ...protect, (c) => append(c, requireRun(c)));
@@ -112,6 +111,7 @@ async function append(c: Context<AppEnv>, id: string): Promise<Response> {
 
 async function follow(c: Context<AppEnv>): Promise<Response> {
   const { reader, after } = await readerOf(c);
+  if (c.req.method === "HEAD") return withoutBody(c, SSE);
   const following = await begin(c, reader, after);
   if (c.req.header("upgrade")?.toLowerCase() === "websocket") return followBySocket(c, following);
   return stream(c, events(following), SSE);
@@ -128,25 +128,49 @@ async function readerOf(c: Context<AppEnv>, query = c.req.query()): Promise<{ re
   return { reader, after: after.value };
 }
 
-async function* lines(reader: LogReader, after: number, limit: number): AsyncGenerator<string> {
-  for await (const page of reader.history(after)) {
+async function* lines(history: AsyncGenerator<EventLine[]>, after: number, limit: number): AsyncGenerator<string> {
+  for await (const page of history) {
     const wanted = page.filter(({ seq }) => seq <= after + limit);
     yield wanted.map(({ json }) => `${json}\n`).join("");
     if ((page.at(-1)?.seq ?? 0) >= after + limit) return;
   }
 }
 
+type Framing = { contentType: string; keepAlive: string };
+
+/** Streams the log so far at a place of its own. A token has few: one is free again when its client has the whole answer, or has left. */
+async function streamAtPlace(
+  c: Context<AppEnv>,
+  reader: LogReader,
+  piecesOf: () => AsyncGenerator<string>,
+  framing: Framing,
+): Promise<Response> {
+  if (c.req.method === "HEAD") return withoutBody(c, framing);
+  const place = await reader.place("reader", c.req.raw.signal);
+  return stream(c, piecesOf(), framing, () => place.close());
+}
+
 function stream(
   c: Context<AppEnv>,
   pieces: AsyncGenerator<string>,
-  { contentType, keepAlive }: { contentType: string; keepAlive: string },
+  { contentType, keepAlive }: Framing,
+  ended: () => void = () => undefined,
 ): Response {
   const { body, pumped } = streamed(pieces, {
     keepAlive,
     failed: (error) => console.error("a log broke off", error),
   });
-  c.executionCtx.waitUntil(pumped);
-  return c.body(body, 200, { "content-type": contentType, "cache-control": "no-store" });
+  c.executionCtx.waitUntil(pumped.finally(ended));
+  return c.body(body, 200, headersOf(contentType));
+}
+
+/** The answer to HEAD. A stream that nobody reads would keep its place. */
+function withoutBody(c: Context<AppEnv>, { contentType }: Framing): Response {
+  return c.body(null, 200, headersOf(contentType));
+}
+
+function headersOf(contentType: string): Record<string, string> {
+  return { "content-type": contentType, "cache-control": "no-store" };
 }
 
 /** A file is not broken off because one of its graphs is gone. */

@@ -3,7 +3,7 @@
  * one request waits for must not come from another.
  */
 import {
-  FOLLOWER_PAGE_CHARS_MAX,
+  LOG_PAGE_CHARS_MAX,
   FOLLOWERS_UNREAD_CHARS_MAX,
   INSTANCE_UNREAD_CHARS_MAX,
   UNREAD_MS_MAX,
@@ -49,7 +49,7 @@ export class Unread {
 
   #fits(owner: string, chars: number): boolean {
     const own = this.#byOwner.get(owner) ?? 0;
-    if (own < FOLLOWER_PAGE_CHARS_MAX) return true;
+    if (own < LOG_PAGE_CHARS_MAX) return true;
     return own + chars <= FOLLOWERS_UNREAD_CHARS_MAX && this.#sum + chars <= INSTANCE_UNREAD_CHARS_MAX;
   }
 

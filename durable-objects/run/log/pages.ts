@@ -1,22 +1,24 @@
 /**
- * The log as followers get it: in small pages, whatever the size of its rows, and large events of clients by their addresses. Followers
- * mostly read the same rows at the same time, so a row that is worth more than a page is prepared once for all of them.
+ * The log in small pages, whatever the size of its rows. Those who read it mostly read the same rows at the same time, so a row that is worth
+ * more than a page is prepared once for all of them.
  */
-import { FOLLOWED_ROWS_CHARS_MAX, FOLLOWER_PAGE_CHARS_MAX } from "../../../src/limits.ts";
-import { followedLine } from "../../../src/observe/events.ts";
+import { LOG_PAGE_CHARS_MAX, LOG_PAGED_ROWS_CHARS_MAX } from "../../../src/limits.ts";
 import type { LogRow } from "../../../src/run-api/log.ts";
 import type { LogRows } from "./rows.ts";
 
 /** A stored row, line by line; its last event has the number `last`. */
 type Prepared = { last: number; lines: readonly string[]; chars: number };
 
-export class FollowedRows {
+export class LogPages {
   readonly #rows: Pick<LogRows, "next">;
+  readonly #shown: ((line: string) => string) | null;
   /** Rows that take several pages, the one that was used last at the end. */
   #kept: Prepared[] = [];
 
-  constructor(rows: Pick<LogRows, "next">) {
+  /** `shown`: a line as its readers get it; absent = as it is. */
+  constructor(rows: Pick<LogRows, "next">, shown: ((line: string) => string) | null = null) {
     this.#rows = rows;
+    this.#shown = shown;
   }
 
   /** Events after number `seq`, up to the size of a page; at least one, if there is one. */
@@ -24,10 +26,10 @@ export class FollowedRows {
     const page: LogRow[] = [];
     let chars = 0;
     let last = seq;
-    for (let row = this.#rowAfter(last); row !== null && chars < FOLLOWER_PAGE_CHARS_MAX; row = this.#rowAfter(last)) {
+    for (let row = this.#rowAfter(last); row !== null && chars < LOG_PAGE_CHARS_MAX; row = this.#rowAfter(last)) {
       const lines: string[] = [];
       const from = row.lines.length - (row.last - last);
-      for (let at = Math.max(0, from); at < row.lines.length && chars < FOLLOWER_PAGE_CHARS_MAX; at += 1) {
+      for (let at = Math.max(0, from); at < row.lines.length && chars < LOG_PAGE_CHARS_MAX; at += 1) {
         const line = row.lines[at] ?? "";
         lines.push(line);
         chars += line.length;
@@ -47,15 +49,16 @@ export class FollowedRows {
     }
     const row = this.#rows.next(seq);
     if (row === null) return null;
-    const lines = row.lines.split("\n").map(followedLine);
+    const stored = row.lines.split("\n");
+    const lines = this.#shown === null ? stored : stored.map(this.#shown);
     const prepared = { last: row.last, lines, chars: lines.reduce((sum, { length }) => sum + length, 0) };
-    if (row.lines.length > FOLLOWER_PAGE_CHARS_MAX) this.#keep(prepared);
+    if (row.lines.length > LOG_PAGE_CHARS_MAX) this.#keep(prepared);
     return prepared;
   }
 
   #keep(row: Prepared): void {
     this.#kept.push(row);
     let chars = this.#kept.reduce((sum, each) => sum + each.chars, 0);
-    while (chars > FOLLOWED_ROWS_CHARS_MAX && this.#kept.length > 1) chars -= this.#kept.shift()?.chars ?? 0;
+    while (chars > LOG_PAGED_ROWS_CHARS_MAX && this.#kept.length > 1) chars -= this.#kept.shift()?.chars ?? 0;
   }
 }
