@@ -13,6 +13,7 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
+import { pause } from "../../src/bytes/slices.ts";
 import { followedLine } from "../../src/observe/events.ts";
 import type { NamedAnswer } from "../../src/run-api/replay.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
@@ -32,6 +33,7 @@ import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
 import { Followers } from "./log/followers.ts";
+import { Pace } from "./log/pace.ts";
 import { LogPages } from "./log/pages.ts";
 import { RunSockets } from "./sockets/hub.ts";
 import { hasChanged, ownerLeft, ownerPresent } from "./sockets/owners.ts";
@@ -52,10 +54,10 @@ export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
   /** Workers that follow the log live. */
   readonly followers: Followers;
-  /** The log as they get it. */
   /** The log as followers get it, and as it is. */
   readonly followed: LogPages;
   readonly whole: LogPages;
+  readonly pace = new Pace(pause);
   /** Workers that hold something for long, or wait. */
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;

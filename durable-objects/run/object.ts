@@ -492,8 +492,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   async logPage(after: number, caller: string | null, isFollower = false): Promise<LogPage | null> {
     if (!mayManage(this.#life.run, caller)) return null;
     await this.#life.flushLog();
-    const { run, followed, whole } = this.#life;
-    return run === null ? null : logPage(run, isFollower ? followed : whole, after);
+    return logPage(this.#life, isFollower, after);
   }
 
   async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
