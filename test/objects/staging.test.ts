@@ -2,7 +2,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
+import { GROUP_CHARS_MAX, RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
@@ -177,16 +177,20 @@ describe("a large batch that is refused", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0, named: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);
     expect(await run.budget()).toMatchObject({ usd: { spent: 0, reserved: 0 }, calls: { spent: 0, reserved: 0 } });
-    // Settings that each item has of its own are stored with each: 80 times 900,000 characters, from one megabyte.
-    const items = prompts(80).map((prompt, seed) => ({ prompt, params: { seed } }));
-    const tooLarge = { items, params: { user: "u".repeat(900_000) } };
+    // Numbers are stored as JavaScript writes them: 80 times 900,000 characters, from 16 MB.
+    const params = `{"stop":[${Array<string>(41_000).fill("1e20").join(",")}]}`;
+    const items = prompts(80).map((prompt) => `{"prompt":${JSON.stringify(prompt)},"params":${params}}`);
+    const tooLarge = new Blob([`{"model":"up/echo","items":[${items.join(",")}]}`]);
     const calls = watched(run.id).calls["stagePages"] ?? 0;
     const writes = countedWrites();
-    const refused = await run.post("/batch", { ...tooLarge, model: "up/echo" });
+    const refused = await run.postStream("/batch", tooLarge.stream(), "application/json");
     // The first few went to the run's rows, the others to R2.
     expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 2);
     expect(writes.count).toBeGreaterThan(40);
-    expect(refused.status).toBe(413);
+    expect([refused.status, await refused.json()]).toEqual([
+      413,
+      { error: expect.objectContaining({ code: "payload_too_large", bytes_max: GROUP_CHARS_MAX }) },
+    ]);
     expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);

@@ -42,6 +42,8 @@ export class Node {
   readonly inFlight = new Map<string, Attempt>();
   /** Attempts whose settlement a crash may still undo, with what was reported. */
   readonly unwritten = new Map<string, Outcome>();
+  /** Calls whose client has left, if a crash may still undo that their permits were returned. */
+  readonly left = new Set<string>();
   /** What its own attempts were charged. */
   readonly charged = zeroAmounts();
   limits: Limits;

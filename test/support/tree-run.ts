@@ -5,7 +5,7 @@ import { env, exports } from "cloudflare:workers";
 import { z } from "zod";
 import { newRunId } from "../../durable-objects/address.ts";
 import type { RunInput } from "../../src/run-api/runs.ts";
-import type { AcquireReply, SettleReply } from "../../src/run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
 import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/budget/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
@@ -16,6 +16,16 @@ import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } fr
 import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
 
 type Op<Name extends TreeOp["do"]> = Extract<TreeOp, { do: Name }>;
+
+/** What operations of one step know of each other. */
+type Step = {
+  /** Ends runs in the model, once all operations are done. */
+  ending: (() => void)[];
+  /** Runs that were overdrawn when the step began, and stay so during it. */
+  overdrawn: ReadonlySet<Node>;
+  crashes: boolean;
+  ends: boolean;
+};
 
 const NODES_MAX = 14;
 
@@ -118,10 +128,11 @@ export class TreeRun {
     // A crash may undo the settlement that has overdrawn a run, until it is reported again at the end of the step.
     const isUndone = ({ subtree }: Node): boolean => crashes && subtree.some(({ unwritten }) => unwritten.size > 0);
     const overdrawn = new Set(makesRoom ? [] : nodes.filter((node) => isOver(node) && !isUndone(node)));
-    const ending: (() => void)[] = [];
-    await Promise.all([...ops.map((op) => this.#play(op, nodes, { ending, overdrawn, crashes })), this.#watch(nodes)]);
-    if (crashes && ends.length === 0) await this.#repeatReports(nodes);
-    for (const end of ending) end();
+    const step: Step = { ending: [], overdrawn, crashes, ends: ends.length > 0 };
+    await Promise.all([...ops.map((op) => this.#play(op, nodes, step)), this.#watch(nodes)]);
+    if (crashes) await this.#repeatWithdrawals(nodes);
+    if (crashes && !step.ends) await this.#repeatReports(nodes);
+    for (const end of step.ending) end();
     // A child that was opened while a run above it ended has ended with it.
     for (const node of this.nodes) if (node.parent !== null && node.parent.status !== "open") this.#endLike(node);
   }
@@ -131,11 +142,7 @@ export class TreeRun {
     if (how === "closed" || how === "cancelled") node.end(how);
   }
 
-  #play(
-    op: TreeOp,
-    nodes: readonly Node[],
-    step: { ending: (() => void)[]; overdrawn: ReadonlySet<Node>; crashes: boolean },
-  ): Promise<void> {
+  #play(op: TreeOp, nodes: readonly Node[], step: Step): Promise<void> {
     // Crashes do not spare the ended.
     const node = picked(op.do === "crash" ? nodes : nodes.filter(({ status }) => status === "open"), op.pick);
     const mayStart = !step.overdrawn.has(node);
@@ -143,7 +150,7 @@ export class TreeRun {
       case "open":
         return this.#open(node, op, mayStart);
       case "call":
-        return this.#call(node, op, mayStart);
+        return this.#call(node, op, step);
       case "settle":
         return step.crashes ? Promise.resolve() : this.#settleAny(nodes, op);
       case "batch":
@@ -194,7 +201,7 @@ export class TreeRun {
     }
   }
 
-  async #call(node: Node, { model, promptBytes, maxTokens }: Op<"call">, mayStart: boolean): Promise<void> {
+  async #call(node: Node, { model, promptBytes, maxTokens }: Op<"call">, step: Step): Promise<void> {
     const callId = crypto.randomUUID();
     const facts = {
       promptBytes,
@@ -205,27 +212,43 @@ export class TreeRun {
       priority: 2,
       timeoutMs: null,
     } as const;
-    const asking = node.caller.callWithRetry<AcquireReply>((run) => run.acquire(acquireRequest(callId, facts)));
+    const acquired = await this.#permitFor(node, acquireRequest(callId, facts), step);
+    if (acquired?.ok !== true) {
+      this.counts.refused += 1;
+      return;
+    }
+    this.counts.granted += 1;
+    const cap = acquired.lease.capTokens;
+    assert(cap !== null && cap <= maxTokens && cap >= Math.min(16, maxTokens));
+    node.inFlight.set(acquired.lease.attemptId, { model, reserved: amountsOf(model, promptBytes + 8, cap) });
+  }
+
+  /**
+   * Waits a moment for the permit of a call; then its client leaves, and null is returned: nothing is in flight, and nothing was
+   * charged, wherever the grant was.
+   */
+  async #permitFor(node: Node, request: AcquireRequest, step: Step): Promise<AcquireReply | null> {
+    const { overdrawn, ends, crashes } = step;
+    const { callId } = request;
+    const asking = node.caller.callWithRetry<AcquireReply>((run) => run.acquire(request));
     const settled = asking.then(
       () => true,
       () => true,
     );
     while (!(await Promise.race([settled, scheduler.wait(40).then(() => false)]))) {
+      // A run that is cancelled charges what it gives up: a client that left at that moment could not tell whether it did.
+      if (ends && (await isInFlight(node, callId))) continue;
+      node.left.add(callId);
       await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
     }
-    let acquired = await asking;
-    if (acquired.ok === "wait" && (await isInFlight(node, callId))) {
-      acquired = await node.caller.callWithRetry<AcquireReply>((run) => run.acquire(acquireRequest(callId, facts)));
-    }
-    if (acquired.ok !== true) {
-      this.counts.refused += 1;
-      return;
-    }
-    assert(mayStart, `${node.id} is overdrawn and starts a call`);
-    this.counts.granted += 1;
-    const cap = acquired.lease.capTokens;
-    assert(cap !== null && cap <= maxTokens && cap >= Math.min(16, maxTokens));
-    node.inFlight.set(acquired.lease.attemptId, { model, reserved: amountsOf(model, promptBytes + 8, cap) });
+    const acquired = await asking;
+    assert(acquired.ok !== true || !overdrawn.has(node), `${node.id} is overdrawn and starts a call`);
+    if (acquired.ok !== "wait" && !node.left.has(callId)) return acquired;
+    node.left.add(callId);
+    // An instance that began after the first withdrawal does not know it.
+    await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
+    if (!crashes) assert(!(await isInFlight(node, callId)), `${callId} has a permit, and its client has left`);
+    return null;
   }
 
   async #settleAny(nodes: readonly Node[], { pick, end }: Op<"settle">): Promise<void> {
@@ -322,8 +345,22 @@ export class TreeRun {
 
   /** Waits until no crash can undo a settlement. */
   async #written(): Promise<void> {
-    if (this.nodes.some(({ unwritten }) => unwritten.size > 0)) await scheduler.wait(2 * SETTLE_LAG_MS);
-    for (const node of this.nodes) node.unwritten.clear();
+    if (this.nodes.some(({ unwritten, left }) => unwritten.size + left.size > 0))
+      await scheduler.wait(2 * SETTLE_LAG_MS);
+    for (const { unwritten, left } of this.nodes) {
+      unwritten.clear();
+      left.clear();
+    }
+  }
+
+  /** A permit whose return a crash has undone is returned once more: it would count as lost, and be charged, when its lease ends. */
+  async #repeatWithdrawals(nodes: readonly Node[]): Promise<void> {
+    for (const node of nodes) {
+      for (const callId of node.left) {
+        await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
+        assert(!(await isInFlight(node, callId)), `${callId} has a permit, and its client has left`);
+      }
+    }
   }
 
   /** Executors whose settlement a crash has undone report it once more; for the others it is already known. */
@@ -337,12 +374,8 @@ export class TreeRun {
   }
 }
 
-/**
- * Whether a call whose request was answered with `wait` has a permit. That reply also comes by itself, after a short time: then the
- * call is still queued, until it gets its permit or is withdrawn.
- */
+/** Whether a call has a permit. */
 async function isInFlight({ caller }: Node, callId: string): Promise<boolean> {
-  await caller.callWithRetry<void>((run) => run.withdraw(callId));
   const unknown = await caller.callWithRetry<string[]>((run) => run.heartbeat([`${callId}.1`]));
   return unknown.length === 0;
 }
