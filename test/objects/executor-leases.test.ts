@@ -118,7 +118,7 @@ describe.each(CLAIMED)("$kind that has a socket", ({ executor, claim }) => {
     const { run, attemptIds } = await claimed("silent");
     const socket = await hold(run, owner);
     const signals = signalsOf(socket);
-    skipTime(LEASE_TTL_MS - 1);
+    skipTime(LEASE_TTL_MS - 1_000);
     socket.send(JSON.stringify({ ...owner, holds: attemptIds }));
     await expect.poll(() => heldIn(signals())).toHaveLength(1);
     await age(run, EXECUTOR_LEASE_MS - 1_000);
