@@ -2,6 +2,7 @@
  * The storage of one object: SQLite in memory, of which a crash takes back what was not durable yet. What the object writes
  * between two commits is one transaction of SQLite.
  */
+import { deserialize, serialize } from "node:v8";
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite";
 
 type Value = string | number | null | ArrayBuffer;
@@ -55,6 +56,21 @@ export class ObjectStorage {
     get databaseSize(): number {
       return 4_096;
     },
+  };
+
+  /** Values by key. They are rows of a table that the first value makes, so that they are in the transactions of the others. */
+  readonly kv = {
+    get: (key: string): unknown => {
+      if (!this.#hasValues()) return undefined;
+      const [row] = this.#exec("SELECT value FROM _cf_KV WHERE key = ?", [key]);
+      return row?.["value"] instanceof Uint8Array ? deserialize(row["value"]) : undefined;
+    },
+    put: (key: string, value: unknown): void => {
+      this.#exec("CREATE TABLE IF NOT EXISTS _cf_KV (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID", []);
+      this.#exec("INSERT OR REPLACE INTO _cf_KV VALUES (?, ?)", [key, new Uint8Array(serialize(value)).buffer]);
+    },
+    delete: (key: string): boolean =>
+      this.#hasValues() && this.#exec("DELETE FROM _cf_KV WHERE key = ?", [key]).rowsWritten > 0,
   };
 
   /** Resolves once everything that was written is durable; null = it is. */
@@ -156,6 +172,11 @@ export class ObjectStorage {
     this.#alarmMs = this.#durableAlarmMs;
     // Statements of tables that were never made would be wrong.
     this.forgetStatements();
+  }
+
+  #hasValues(): boolean {
+    if (this.#database === null) return false;
+    return this.#exec("SELECT 1 FROM sqlite_master WHERE name = '_cf_KV'", []).toArray().length > 0;
   }
 
   #exec(query: string, bindings: readonly Value[]): Cursor {
