@@ -15,6 +15,7 @@ import { mountBatch } from "./routes/native/batch.ts";
 import { mountBatches } from "./routes/openai/batches.ts";
 import { mountCassettes } from "./routes/operator/cassettes.ts";
 import { mountContexts } from "./routes/contexts/contexts.ts";
+import { keepReserve } from "./routes/disk-reserve.ts";
 import { dialectError } from "./routes/dialects/error.ts";
 import { isDialectPath } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
@@ -74,7 +75,7 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   });
 
   mountOps(app);
-  const protect: Protection = [authenticate(deps), boundBody(), underRun()];
+  const protect: Protection = [authenticate(deps), boundBody(), keepReserve(), underRun()];
   mountRuns(app, protect);
   mountRunList(app, protect);
   mountQuery(app, protect);

@@ -49,7 +49,11 @@ export const BUILT_IN_UPSTREAMS = { sim: { kind: "simulated" } } as const;
 export const BUILT_IN_MODEL = "sim/echo";
 
 /** The vars and secrets read from the environment, unparsed, and the version of the Worker as Cloudflare names it. */
-export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>> & { CF_VERSION_METADATA?: { id: string } };
+export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>> & {
+  CF_VERSION_METADATA?: { id: string };
+  /** Answers with the free bytes of the disk: of a gateway on its own machine only, see scripts/local/disk.ts. */
+  DISK?: Fetcher;
+};
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
 export type BudgetRules = {

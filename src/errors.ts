@@ -83,6 +83,8 @@ export type Reason =
   /** A task was skipped because of a task on which it depends, named by its id. */
   | { reason: "dependency_failed"; dependency: string }
   | { reason: "overloaded"; message: string; retryAfterMs: number }
+  /** The disk of a gateway on its own machine: it is full, or what is left is kept for what is open. */
+  | { reason: "storage_full"; message: string; retryAfterMs: number }
   | { reason: "upstream_timeout"; upstream: string; timeoutMs: number }
   | { reason: "deadline_exceeded"; deadlineMs: number }
   | { reason: "misconfigured"; variable: string; message: string }
@@ -165,11 +167,11 @@ function shouldResend(reason: Reason, spent: Spent | null): boolean {
 }
 
 /**
- * The reason as a request is refused with: an overload's wait is drawn from once to twice the time that its reason names,
+ * The reason as a request is refused with: the wait of an overload, or of a full disk, is drawn from once to twice the time that its reason names,
  * so that clients that were refused together do not come back together. `random` is uniform in [0, 1).
  */
 export function withJitter(reason: Reason, random: () => number): Reason {
-  if (reason.reason !== "overloaded") return reason;
+  if (reason.reason !== "overloaded" && reason.reason !== "storage_full") return reason;
   return { ...reason, retryAfterMs: Math.floor(reason.retryAfterMs * (1 + random())) };
 }
 
@@ -233,6 +235,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   schema_violation: final(502, "upstream_error"),
   dependency_failed: final(424, "invalid_request_error"),
   overloaded: retryable(503, "server_error"),
+  storage_full: retryable(507, "server_error"),
   upstream_timeout: retryable(504, "upstream_error"),
   deadline_exceeded: retryable(504, "server_error"),
   misconfigured: final(500, "server_error"),
@@ -361,7 +364,7 @@ function headersOf(reason: Reason, status: number, spent: Spent | null) {
   }
   if (reason.reason === "method_not_allowed") headers["allow"] = reason.allowed;
   if (status === 401) headers["www-authenticate"] = "Bearer";
-  if (status === 429 || status === 503) {
+  if (status === 429 || status === 503 || status === 507) {
     const stated = "retryAfterMs" in reason ? reason.retryAfterMs : MISSING_SECRET_RETRY_MS;
     Object.assign(headers, retryHeaders(stated));
   }

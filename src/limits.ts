@@ -641,6 +641,22 @@ export const OBJECT_OVERLOADED_RETRY_MS = 2_000;
  * seconds for most.
  */
 export const OBJECT_OUTDATED_RETRY_MS = 5_000;
+/** Retry-After of a request for which the disk has no room, ms: somebody has to free some, or what is open must expire. */
+export const DISK_FULL_RETRY_MS = 30_000;
+/**
+ * Bytes of the disk of a gateway on its own machine that are kept for what is open: below them nothing opens. They hold the answers of
+ * a thousand calls in flight at 64 KB each, the logs of their databases (4 MB for each busy run) and the output of their batches.
+ */
+export const DISK_RESERVE_BYTES = 256 * 1024 * 1024;
+/**
+ * How long an instance of the gateway uses a figure of the free space, ms: asking costs a request to the process beside it, and
+ * in a second the bodies that it may hold are a fifth of the reserve.
+ */
+export const DISK_LOOK_MS = 1_000;
+/**
+ * Longest that a request waits for a figure of the free space, ms: without one it goes on, because a slow answer says nothing about the disk.
+ */
+export const DISK_ANSWER_MS_MAX = 1_000;
 /**
  * Longest that a relayed call is queued, ms: OpenAI's Node client gives up after 300 s without headers, and retries.
  */

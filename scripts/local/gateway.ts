@@ -6,10 +6,11 @@
 import "./small-heap.ts";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
+import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, Response } from "miniflare";
 import { ROOT } from "../root.ts";
 import { bundledApart } from "./bundle-apart.ts";
 import { claimFolder } from "./claim-folder.ts";
+import { DiskService, freeBytesOf } from "./disk.ts";
 import type { LocalPlan } from "./plan.ts";
 import { startSplice } from "./splice.ts";
 import { endWorkerdWithThisProcess, ORPHAN_ENDS_MS } from "./workerd-program.ts";
@@ -30,6 +31,8 @@ export type LocalGatewayOptions = {
   dataDir: string;
   /** Receives the Worker's console output and messages about workerd. */
   log: (line: string) => void;
+  /** Free bytes of the disk; default: of the one that has `dataDir`. */
+  freeBytes?: () => Promise<number>;
 };
 
 /** Folder in which `wrangler dev --persist-to` stores its data; sharing it lets both programs use the same runs. */
@@ -58,6 +61,7 @@ type StartOptions = LocalGatewayOptions & {
 
 async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGateway> {
   const code = await bundledApart(plan.main, ROOT);
+  const disk = new DiskService(options.freeBytes ?? (() => freeBytesOf(options.dataDir)), options.log);
   let stopping = false;
   const miniflare = new Miniflare(
     convertV4MiniflareOptions({
@@ -84,6 +88,8 @@ async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGatew
         Object.entries(plan.objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
       ),
       r2Buckets: plan.buckets,
+      // Such a gateway keeps a reserve of the disk: the Worker asks this process, which may look.
+      serviceBindings: { DISK: async () => new Response(await disk.answer()) },
       // The Worker gets its own socket, so that requests do not pass through Miniflare's entry Worker.
       unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
     }),

@@ -225,7 +225,8 @@ export class Executor {
       this.#replied(reply, { number, settlements, waits, worker, reach });
       return "replied";
     } catch (error) {
-      this.#isOverloaded = objectFailure(error) === "overloaded";
+      const failure = objectFailure(error);
+      this.#isOverloaded = failure === "overloaded" || failure === "full";
       // The run object may or may not have committed. Settling twice changes nothing, so what ended is settled once more.
       work.putBack(settlements);
       this.#duty.failed();

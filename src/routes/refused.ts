@@ -1,6 +1,6 @@
 /** Which errors of a handler refuse its request. */
 import { Refusal, type Reason } from "../errors.ts";
-import { OBJECT_OUTDATED_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
+import { DISK_FULL_RETRY_MS, OBJECT_OUTDATED_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
 import { objectFailure } from "../run-client/retry.ts";
 
 /** Of an object that is not a run's: calls to those have a message of their own. */
@@ -17,6 +17,13 @@ const OBJECT_OUTDATED: Reason = {
   retryAfterMs: OBJECT_OUTDATED_RETRY_MS,
 };
 
+/** Of an object, or of R2's stand-in on this disk, that found no room for what it must store. */
+const DISK_FULL: Reason = {
+  reason: "storage_full",
+  message: "the disk of the gateway is full, so this was not stored; its operator must free some space; retry later",
+  retryAfterMs: DISK_FULL_RETRY_MS,
+};
+
 /** Why an error refuses the request; null for one that nobody expected. An overloaded object is not called again. */
 export function refusedFor(error: Error): Reason | null {
   if (error instanceof Refusal) return error.reason;
@@ -25,6 +32,8 @@ export function refusedFor(error: Error): Reason | null {
       return OBJECT_OVERLOADED;
     case "outdated":
       return OBJECT_OUTDATED;
+    case "full":
+      return DISK_FULL;
     case "reset":
     case "bug":
       return null;

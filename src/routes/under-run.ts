@@ -8,8 +8,10 @@ import { RunCaller } from "../run-client/caller.ts";
 import { settled } from "../run-client/settlements.ts";
 import { nameTrace } from "./trace-header.ts";
 
-/** The middleware before every handler with a credential: bound of the body, credential, headers of the answer. */
-export type Protection = readonly [MiddlewareHandler<AppEnv>, MiddlewareHandler<AppEnv>, MiddlewareHandler<AppEnv>];
+type Middleware = MiddlewareHandler<AppEnv>;
+
+/** The middleware before every handler with a credential: credential, bound of the body, room on the disk, headers of the answer. */
+export type Protection = readonly [Middleware, Middleware, Middleware, Middleware];
 
 /** Budget header: USD as a decimal number, `Infinity` for a run without a USD limit (floats parse it in most languages). */
 export function remainingUsdText(remainingNanoUsd: number | null): string {

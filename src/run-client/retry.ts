@@ -9,16 +9,25 @@ import { OBJECT_RETRY_LIMITS_MS } from "../limits.ts";
 
 /**
  * `reset`: a later call reaches another instance. `overloaded`: more calls make it worse. `outdated`: during a deploy, the
- * object is of another version and does not have the method. `bug`: it fails each time.
+ * object is of another version and does not have the method. `full`: the disk has no room for its rows, as long as nobody
+ * frees some. `bug`: it fails each time.
  */
-export type ObjectFailure = "reset" | "overloaded" | "outdated" | "bug";
+export type ObjectFailure = "reset" | "overloaded" | "outdated" | "full" | "bug";
 
 /** What the runtime says of a method that the object does not have. */
 const NO_METHOD = /^The RPC receiver does not implement the method /;
 
+/**
+ * What SQLite says when a write finds no room, measured on workerd with a full disk: calls fail with "database or disk is full:
+ * SQLITE_FULL", and with all other properties of an instance that ended. Each next instance ends at its first row, so a retry
+ * costs seconds and changes nothing.
+ */
+const NO_ROOM = /\bSQLITE_FULL\b/;
+
 /** Classifies what a call to an object was rejected with. */
 export function objectFailure(error: unknown): ObjectFailure {
   if (isSet(error, "overloaded")) return "overloaded";
+  if (error instanceof Error && NO_ROOM.test(error.message)) return "full";
   if (isSet(error, "retryable") || isSet(error, "durableObjectReset")) return "reset";
   if (error instanceof Error && NO_METHOD.test(error.message)) return "outdated";
   return isPlatforms(error) ? "reset" : "bug";

@@ -2,7 +2,7 @@
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { RunObject } from "../../src/index.ts";
-import { OBJECT_OVERLOADED_RETRY_MS } from "../../src/limits.ts";
+import { DISK_FULL_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../../src/limits.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
 import { objectFailure } from "../../src/run-client/retry.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
@@ -59,6 +59,27 @@ describe("a bug in a run object", () => {
     });
     await expect(asked).rejects.toThrow("JSON");
     expect(calls).toBe(1);
+  });
+});
+
+describe("an object whose rows find no room on the disk", () => {
+  afterEach(() => vi.restoreAllMocks());
+
+  // As workerd reports it, seen with a full disk: the output gate breaks, which has the properties of an instance that ended.
+  it.each(["acquireMany", "open"] as const)("is called once, and its client is told with 507: %s", async (method) => {
+    const run = await openRun();
+    const failing = (): never => {
+      throw Object.assign(new Error("database or disk is full: SQLITE_FULL"), { durableObjectReset: true });
+    };
+    const called = vi.spyOn(RunObject.prototype, method).mockImplementation(failing);
+    const response =
+      method === "open"
+        ? await run.post("/runs", { name: "child" })
+        : await run.post("/query", { prompt: "p", model: "up/x" });
+    expect(response.status).toBe(507);
+    expect(Number(response.headers.get("retry-after-ms"))).toBeGreaterThanOrEqual(DISK_FULL_RETRY_MS);
+    expect(await response.json()).toMatchObject({ error: { code: "storage_full", retryable: true } });
+    expect(called).toHaveBeenCalledTimes(1);
   });
 });
 

@@ -9,6 +9,8 @@ const INTENDED: readonly RegExp[] = [
   /\bjsg\.Error: a turn failed/,
   // An object that cannot reach another, which a test keeps overloaded.
   /\bRefusal: overloaded/,
+  // What SQLite says of a full disk, which a test throws word for word.
+  /\bError: database or disk is full: SQLITE_FULL/,
   // Lanes that a test keeps out of reach.
   /lanes of \S+ could not be started; retrying/,
   // Alarms that a test has rung by hand, or whose time it has put forward.

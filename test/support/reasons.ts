@@ -65,6 +65,7 @@ export const SAMPLES: { [K in Reason["reason"]]: Extract<Reason, { reason: K }> 
   dependency_failed: { reason: "dependency_failed", dependency: "find" },
   schema_violation: { reason: "schema_violation", message: "$.x: expected number", text: '{"x":"1"}' },
   overloaded: { reason: "overloaded", message: "too many calls wait", retryAfterMs: 500 },
+  storage_full: { reason: "storage_full", message: "the disk is full", retryAfterMs: 30_000 },
   upstream_timeout: { reason: "upstream_timeout", upstream: "o", timeoutMs: 1_000 },
   deadline_exceeded: { reason: "deadline_exceeded", deadlineMs: 2_000 },
   misconfigured: { reason: "misconfigured", variable: "UPSTREAMS", message: "o.kind: unknown" },

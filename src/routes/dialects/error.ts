@@ -40,6 +40,7 @@ function isFailedCall({ reason }: Reason): boolean {
     case "model_not_found":
     case "overloaded":
     case "schema_violation":
+    case "storage_full":
     case "unpriced_model":
     case "upstream_error":
     case "upstream_rate_limited":

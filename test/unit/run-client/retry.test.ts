@@ -43,6 +43,12 @@ describe("an error of a call to an object", () => {
       Object.assign(new TypeError('The RPC receiver does not implement the method "newest".'), { remote: true }),
       "outdated",
     ],
+    ["an instance whose rows found no room on the disk", new Error("database or disk is full: SQLITE_FULL"), "full"],
+    [
+      "the same, of an object that another one called",
+      Object.assign(new Error("database or disk is full: SQLITE_FULL"), { remote: true }),
+      "full",
+    ],
     ["a bug", new TypeError("x is undefined"), "bug"],
     ["a bug in the object", Object.assign(new TypeError("x is undefined"), { remote: true }), "bug"],
     ["an error that a method throws", Object.assign(new Error("x"), { remote: true }), "bug"],
@@ -68,7 +74,8 @@ describe("a call to an object", () => {
   });
 
   const thrown = Object.assign(new Error("no such run"), { remote: true });
-  it.each([new TypeError("bug"), overloaded(), thrown])("is never repeated after %s", async (error) => {
+  const full = Object.assign(new Error("database or disk is full: SQLITE_FULL"), { durableObjectReset: true });
+  it.each([new TypeError("bug"), overloaded(), full, thrown])("is never repeated after %s", async (error) => {
     expect(await retried([error])).toEqual({ calls: 1, delaysMs: [], end: error });
   });
 
