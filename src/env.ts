@@ -52,7 +52,7 @@ export const BUILT_IN_MODEL = "sim/echo";
 export type Bindings = Partial<Record<(typeof VARIABLES)[number], unknown>> & {
   CF_VERSION_METADATA?: { id: string };
   /** Answers with the free bytes of the disk: of a gateway on its own machine only, see scripts/local/disk.ts. */
-  DISK?: Fetcher;
+  DISK?: { fetch(url: string, init: { signal: AbortSignal }): Promise<Response> };
 };
 
 /** The operator's rules for budgets of root runs, in nano-USD; null = none. */
