@@ -1,5 +1,5 @@
 /** Elements, parts and fields of every API family, for places of every other one. */
-import { arraysIn, memberOf, objectsIn, treeOf, type ObjectTree } from "./json-text.ts";
+import { arraysIn, memberOf, nameOf, objectsIn, treeOf, type ObjectTree } from "./json-text.ts";
 import type { Random } from "./random.ts";
 
 const PNG = "data:image/png;base64,iVBORw0KGgo=";
@@ -146,6 +146,8 @@ export function addForeign(random: Random, body: ObjectTree): void {
     } else {
       const [name, value] = random.pick(FIELDS);
       const { members } = random.pick(objectsIn(body));
+      // Some readers take the later of two members of one name, which may hold no marker.
+      if (members.some((member) => nameOf(member) === name)) continue;
       members.splice(random.integer(0, members.length), 0, memberOf(name, value));
     }
   }
