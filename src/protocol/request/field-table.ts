@@ -19,6 +19,8 @@ export type Unreservable = {
   spends: readonly Dimension[];
   /** Values that spend nothing extra. An array is harmless if all its elements are listed, so an empty one always is. */
   harmless?: readonly string[];
+  /** Whether its value is plain: one with objects may hold anything, whatever the field itself spends. Absent = it is not. */
+  isPlain?: true;
 };
 
 export type FieldRule =

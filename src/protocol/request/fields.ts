@@ -105,6 +105,7 @@ function readKnown(scan: ScanContext, field: JsonMember, rule: FieldRule, place:
     case "unreservable":
       if (isHarmless(scan.bytes, field, rule.harmless ?? [])) break;
       noteUnreservable(scan, { field: place, why: rule.why, spends: rule.spends });
+      if (rule.isPlain === true && !isPlain(scan.bytes, field)) noteForm(scan, place, "names of models");
       break;
     case "cache_mark":
       readCacheMark(scan, field, place);

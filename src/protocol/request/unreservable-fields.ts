@@ -8,7 +8,7 @@ import {
   type Unreservable,
 } from "./field-table.ts";
 
-const price = (why: string, ...harmless: readonly string[]): FieldRule => ({
+const price = (why: string, ...harmless: readonly string[]): Extract<FieldRule, { kind: "price" }> => ({
   kind: "price",
   why,
   spends: SPENDS_PRICE,
@@ -52,7 +52,7 @@ export const PRICE_FIELDS: Readonly<Record<string, FieldRule>> = {
   user_profile_id: PAYER,
   workspace_id: PAYER,
   fallback_credit_token: PAYER,
-  models: FALLBACKS,
+  models: { ...FALLBACKS, isPlain: true },
   fallbacks: FALLBACKS,
   route: price("A router may pick a model of another price."),
   provider: price("A router's provider may have another price than the one reserved."),

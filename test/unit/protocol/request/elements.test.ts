@@ -128,6 +128,12 @@ describe("under a limit", () => {
 
   it("refuses a list within a list and an object in the place of a plain value", () => {
     expectRefused("chat", { messages: [user], stop: [["x"]] }, "stop");
+    // Fallback models spend USD alone; an element among their names may spend anything.
+    const models = factsOf("chat", { messages: [user], models: [{ type: "item_reference", id: "msg_1" }, "m-large"] });
+    if (models === null) throw new Error("it is read");
+    expect(refusalUnder(models, { prompt_tokens: 1e9 })).toMatchObject({ param: "models" });
+    const names = factsOf("chat", { messages: [user], models: ["m-large"] });
+    expect(names === null ? "" : refusalUnder(names, { prompt_tokens: 1e9 })).toBeNull();
     expectRefused("chat", { messages: [user], user: { id: "user_1" } }, "user");
     expectRefused("chat", { messages: [user], documents: [[{ id: "doc_1" }]] }, "documents[0]");
     expectRefused("chat", { messages: [{ ...user, name: { type: "item_reference", id: "a" } }] }, "messages[0].name");
