@@ -294,6 +294,12 @@ export const PULL_LEASE_MS_MAX = 600_000;
 export const PULL_LEASE_MS_DEFAULT = 60_000;
 /** Runs that one request for a subtree visits: each is a call to its object. */
 export const SUBTREE_RUNS_MAX = 1_000;
+/** Time for which readers of one subtree share one sum, ms: it asks up to a thousand objects, and 40 readers took 7.5 s of CPU. */
+export const SUBTREE_LOOK_MS = 1_000;
+/** Runs of a subtree whose sum is made for each reader: it costs no more than a few other requests. */
+export const SUBTREE_FRESH_RUNS_MAX = 16;
+/** Subtrees whose sums an isolate keeps for that time. */
+export const SUBTREE_LOOKS_MAX = 100;
 /** Longest life of a run, seconds (30 days): a token that leaked from a sandbox must expire. */
 export const EXPIRES_S_MAX = 30 * 86_400;
 /** Life of a run whose request names none, seconds. */
@@ -1484,6 +1490,13 @@ export const PATTERN_CHARS_MAX = 1_000;
 export const PATTERN_STATES_MAX = 2_000;
 /** Steps of one match of a client's regular expression: about a second of an object that nothing else runs in. */
 export const PATTERN_STEPS_MAX = 20_000_000;
+/**
+ * Steps that one rule of a group may take over all its answers, shared equally, 250 ms: the answers of a group may all arrive in
+ * one turn of its object. The share is by the number of calls, so that the verdict does not depend on the order of answers.
+ */
+export const PATTERN_GROUP_STEPS_MAX = 50_000_000;
+/** Steps that each answer has in any case: a short pattern over 10,000 characters. */
+export const PATTERN_ANSWER_STEPS_MIN = 20_000;
 
 // ---- votes, merges, early stops ----
 

@@ -3,6 +3,7 @@
  * on their order: after a restart it follows from the stored ones.
  */
 import type { Comparison } from "../call.ts";
+import { PATTERN_ANSWER_STEPS_MIN, PATTERN_GROUP_STEPS_MAX, PATTERN_STEPS_MAX } from "../limits.ts";
 import { compilePattern, type Pattern } from "../pattern/pattern.ts";
 import { voteOf } from "./comparison.ts";
 import { Tally } from "./tally.ts";
@@ -25,8 +26,14 @@ export class EarlyStop {
   #completed = 0;
   #isMet = false;
 
-  constructor(rule: StopRule) {
+  /** Steps that the rule's pattern may take in one answer. */
+  readonly #stepsMax: number;
+
+  /** `count`: the calls of the group. */
+  constructor(rule: StopRule, count: number) {
     this.rule = rule;
+    const share = Math.floor(PATTERN_GROUP_STEPS_MAX / Math.max(1, count));
+    this.#stepsMax = Math.min(PATTERN_STEPS_MAX, Math.max(PATTERN_ANSWER_STEPS_MIN, share));
     const compiled = rule.kind === "regex" ? compilePattern(rule.source, rule.flags) : null;
     this.#pattern = compiled?.ok === true ? compiled.pattern : null;
   }
@@ -36,7 +43,7 @@ export class EarlyStop {
     this.#completed += 1;
     if (this.#isMet) return;
     if (this.rule.kind === "n_success") this.#isMet = this.#completed >= this.rule.n;
-    else if (this.rule.kind === "regex") this.#isMet = this.#pattern?.test(text) === true;
+    else if (this.rule.kind === "regex") this.#isMet = this.#pattern?.match(text, this.#stepsMax).isFound === true;
     else this.#vote(this.rule, index, text);
   }
 

@@ -32,6 +32,8 @@ export class Merge {
   readonly #parts: string[] = [];
   readonly #leftOut: number[] = [];
   readonly #conflicts: Conflict[] = [];
+  /** The texts of the elements of arrays that are merged. */
+  readonly #elements = new Map<unknown[], Set<string>>();
   #conflictCount = 0;
   #root: Entry | null = null;
   #merged = 0;
@@ -83,6 +85,20 @@ export class Merge {
     return true;
   }
 
+  /** Adds what an array does not have. The texts of its elements are kept: it grows by every answer. */
+  #join(kept: unknown[], other: readonly unknown[]): void {
+    const known = this.#elements.get(kept) ?? new Set(kept.map(canonicalJson));
+    this.#elements.set(kept, known);
+    // As they were before: an answer's own repeats are kept.
+    const added = other
+      .map((element) => ({ element, text: canonicalJson(element) }))
+      .filter(({ text }) => !known.has(text));
+    for (const { element, text } of added) {
+      kept.push(element);
+      known.add(text);
+    }
+  }
+
   #combine(kept: Entry, other: Entry, path: string): Entry {
     if (kept.value instanceof Map && other.value instanceof Map) {
       for (const [name, entry] of other.value) {
@@ -91,13 +107,13 @@ export class Merge {
         kept.value.set(name, known === undefined ? entry : this.#combine(known, entry, at));
       }
     } else if (Array.isArray(kept.value) && Array.isArray(other.value)) {
-      const known = new Set(kept.value.map(canonicalJson));
-      for (const element of other.value) if (!known.has(canonicalJson(element))) kept.value.push(element);
-    } else if (canonicalJson(plain(kept.value)) !== canonicalJson(plain(other.value))) {
+      this.#join(kept.value, other.value);
+    } else if (kept.value !== other.value) {
+      // Two that are no objects and no lists, or two of different kinds.
       this.#conflictCount += 1;
+      if (this.#conflicts.length >= MERGE_CONFLICTS_SHOWN) return kept;
       const conflict = { path, kept: plain(kept.value), kept_from: kept.from };
-      const rest = { other: plain(other.value), other_from: other.from };
-      if (this.#conflicts.length < MERGE_CONFLICTS_SHOWN) this.#conflicts.push({ ...conflict, ...rest });
+      this.#conflicts.push({ ...conflict, other: plain(other.value), other_from: other.from });
     }
     return kept;
   }

@@ -3,6 +3,7 @@
  * ends at the best place that its size reaches: `markdown` before a heading, else like `paragraphs` after a blank line, else
  * like `lines` after a line, else within a line.
  */
+import { LineStarts } from "./line-starts.ts";
 import type { Split } from "./types.ts";
 
 /** Code points; `to` is exclusive. */
@@ -10,9 +11,6 @@ export type Chunk = { from: number; to: number };
 
 /** Places where a chunk may end, the best last. */
 const LEVELS = { chars: 0, lines: 1, paragraphs: 2, markdown: 3 } as const;
-
-/** The beginning of a line, and how good a place it is to end a chunk. */
-type LineStart = { at: number; level: number };
 
 const HEADING = /^ {0,3}#{1,6}(?:\s|$)/;
 const FENCE = /^ {0,3}(?:```|~~~)/;
@@ -39,7 +37,9 @@ export class Splitter {
   #ended = 0;
   /** Where the text so far ends. */
   #at = 0;
-  #lines: LineStart[] = [];
+  /** The beginnings of all lines, and by how good a place they are to end a chunk. */
+  readonly #lines = new LineStarts();
+  readonly #byLevel = Array.from(Object.values(LEVELS), () => new LineStarts());
   /** The line that has not ended: its first characters, and the code points of it so far. */
   #look = "";
   #lineFrom = 0;
@@ -67,8 +67,9 @@ export class Splitter {
       }
       this.#endLine();
     }
+    const breaks = new LineBreaks(piece);
     while (from < piece.length) {
-      const end = lineEnd(piece, from);
+      const end = breaks.endFrom(from);
       if (end === null) return this.#add(piece.slice(from), codePoints(piece, from, piece.length));
       this.#add(piece.slice(from, end), codePoints(piece, from, end));
       from = end;
@@ -107,17 +108,14 @@ export class Splitter {
     const isHeading = !this.#isFenced && HEADING.test(this.#look);
     const isParagraph = this.#afterBlank && !this.#isBlankLine;
     const level = isHeading ? LEVELS.markdown : isParagraph ? LEVELS.paragraphs : LEVELS.lines;
-    this.#lines.push({ at: this.#lineFrom, level: Math.min(level, this.#levelMax) });
+    this.#lines.push(this.#lineFrom);
+    this.#byLevel[Math.min(level, this.#levelMax)]?.push(this.#lineFrom);
   }
 
   /** Ends the chunk at its best place. */
   #cut(): void {
     const most = this.#from + this.#size;
-    let best: LineStart | null = null;
-    for (const line of this.#lines) {
-      if (line.at > most) break;
-      if (line.at > this.#ended && line.at > this.#from && line.level >= (best?.level ?? 0)) best = line;
-    }
+    const best = this.#bestUpTo(most);
     if (best === null && this.#from < this.#ended && most <= this.#ended + this.#overlap) {
       // What the chunk repeats leaves too little room for the next line: it repeats nothing.
       if (this.#hasLineWithin(this.#ended, this.#ended + this.#size)) {
@@ -125,35 +123,60 @@ export class Splitter {
         return;
       }
     }
-    const to = best?.at ?? most;
+    const to = best ?? most;
     this.#found({ from: this.#from, to });
     this.#ended = to;
     this.#from = this.#nextFrom(to, best !== null);
     // A first line is kept: the next chunk may begin within it.
-    const kept = this.#lines.findIndex(({ at }) => at >= this.#from);
-    this.#lines = kept === -1 ? [] : this.#lines.slice(kept);
+    for (const lines of [this.#lines, ...this.#byLevel]) lines.dropBefore(this.#from);
+  }
+
+  /** The best place to end a chunk: of equally good ones the last. */
+  #bestUpTo(most: number): number | null {
+    for (const lines of this.#byLevel.toReversed()) {
+      const at = lines.upTo(most);
+      if (at !== null && at > this.#ended && at > this.#from) return at;
+    }
+    return null;
   }
 
   #hasLineWithin(from: number, to: number): boolean {
-    return this.#lines.some(({ at }) => at > from && at <= to) || this.#at <= to;
+    const next = this.#lines.from(from + 1);
+    return (next !== null && next <= to) || this.#at <= to;
   }
 
   /** Where the next chunk begins: whole lines are repeated where the chunk ended with one. */
   #nextFrom(to: number, isAtLine: boolean): number {
     if (this.#overlap === 0) return to;
     if (!isAtLine) return Math.max(this.#from + 1, to - this.#overlap);
-    const repeated = this.#lines.find(({ at }) => at >= to - this.#overlap && at > this.#from && at < to);
-    return repeated?.at ?? to;
+    const repeated = this.#lines.from(Math.max(to - this.#overlap, this.#from + 1));
+    return repeated === null || repeated >= to ? to : repeated;
   }
 }
 
-/** The end of the line that begins at `from`, behind its line break; null = it does not end in this piece. */
-function lineEnd(piece: string, from: number): number | null {
-  const feed = piece.indexOf("\n", from);
-  const carriage = piece.indexOf("\r", from);
-  if (feed === -1 && carriage === -1) return null;
-  if (carriage === -1 || (feed !== -1 && feed < carriage)) return feed + 1;
-  return carriage + (piece[carriage + 1] === "\n" ? 2 : 1);
+/** The line breaks of a piece. Each kind is looked for only behind the last that was found: most texts have one of the two. */
+class LineBreaks {
+  readonly #piece: string;
+  #feed = -1;
+  #carriage = -1;
+
+  constructor(piece: string) {
+    this.#piece = piece;
+  }
+
+  /** The end of the line that begins at `from`, behind its line break; null = it does not end in this piece. `from` only grows. */
+  endFrom(from: number): number | null {
+    if (this.#feed < from) this.#feed = this.#next("\n", from);
+    if (this.#carriage < from) this.#carriage = this.#next("\r", from);
+    if (this.#feed === Infinity && this.#carriage === Infinity) return null;
+    if (this.#feed < this.#carriage) return this.#feed + 1;
+    return this.#carriage + (this.#piece[this.#carriage + 1] === "\n" ? 2 : 1);
+  }
+
+  #next(lineBreak: string, from: number): number {
+    const at = this.#piece.indexOf(lineBreak, from);
+    return at === -1 ? Infinity : at;
+  }
 }
 
 /** Code points from one index to another. */

@@ -156,7 +156,7 @@ export class Group {
 
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.#header = header;
-    this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen);
+    this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen, header.count);
     this.judgedStop = header.judgeWhen === undefined ? null : new JudgedStop(header.judgeWhen, header.count);
     this.ballot = header.ballot === undefined ? null : new Ballot(header.ballot);
     this.graph = graph;

@@ -1,5 +1,9 @@
 /** Every attack: what `--only` calls it, and where it is. */
 import type { Attack } from "../attack.ts";
+import { documents } from "./documents.ts";
+import { largeBodies } from "./large-bodies.ts";
+import { overlappingChunks } from "./overlapping-chunks.ts";
+import { ownParams } from "./own-params.ts";
 import { followers } from "./followers.ts";
 import { logReaders } from "./log-readers.ts";
 import { refusedBodies } from "./refused-bodies.ts";
@@ -12,4 +16,8 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   "shared-params": sharedParams,
   subtree,
   "refused-bodies": refusedBodies,
+  "own-params": ownParams,
+  "large-bodies": largeBodies,
+  "overlapping-chunks": overlappingChunks,
+  documents,
 };

@@ -1,4 +1,5 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
+import { isRecord } from "../../json/record.ts";
 import * as z from "zod";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";
@@ -14,6 +15,7 @@ import {
   FALLBACK_CHARS_MAX,
   FOREACH_ITEMS_DEFAULT,
   GRAPH_SLOTS_MAX,
+  GRAPH_EDGES_MAX,
   GRAPH_TASKS_MAX,
   PARALLEL_MAX,
   TASK_ALTERNATIVES_MAX,
@@ -262,16 +264,36 @@ function sentSettings(read: Readonly<Record<string, unknown>>): SentSettings {
 
 /** One line of a plan as a task, which has the default settings; or why it is none. */
 export function parsePlanTask(value: unknown): Parsed<DagTask> {
+  const excess = edgeExcess([value]);
+  if (excess !== null) return excess;
   const read = dagTask.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   return taskOf(read.data, SETTINGS_DEFAULT, (field) => field);
 }
 
-/** Counts before the tasks are parsed: a body may have millions of them. */
+/** Counts before the tasks are parsed: a body may have millions of them, or of their dependencies. */
 function excessOf(value: unknown): { ok: false; reason: Reason } | null {
-  if (typeof value !== "object" || value === null || !("tasks" in value) || !Array.isArray(value.tasks)) return null;
-  const { length } = value.tasks;
-  return length > GRAPH_TASKS_MAX ? invalid("tasks", `has ${length} tasks; expected at most ${GRAPH_TASKS_MAX}`) : null;
+  if (!isRecord(value)) return null;
+  const { tasks, dependencies } = value;
+  const listed: readonly unknown[] = Array.isArray(tasks) ? tasks : [];
+  if (listed.length > GRAPH_TASKS_MAX) {
+    return invalid("tasks", `has ${listed.length} tasks; expected at most ${GRAPH_TASKS_MAX}`);
+  }
+  const mapped = isRecord(dependencies) ? Object.values(dependencies) : [];
+  if (mapped.length > GRAPH_TASKS_MAX) {
+    return invalid("dependencies", `has ${mapped.length} entries; expected at most ${GRAPH_TASKS_MAX}`);
+  }
+  return edgeExcess([{ dependencies: mapped.flat() }, ...listed]);
+}
+
+/** Why tasks that are not parsed yet have too many dependencies; null if they do not. A schema would note a fault for each. */
+export function edgeExcess(tasks: readonly unknown[]): { ok: false; reason: Reason } | null {
+  const edges = tasks.reduce<number>((sum, task) => {
+    const list = isRecord(task) ? task["dependencies"] : null;
+    return sum + (Array.isArray(list) ? list.length : 0);
+  }, 0);
+  if (edges <= GRAPH_EDGES_MAX) return null;
+  return invalid("dependencies", `has ${edges} dependencies in all; expected at most ${GRAPH_EDGES_MAX}`);
 }
 
 /** One task over the settings of its graph. */

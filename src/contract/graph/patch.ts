@@ -5,7 +5,8 @@ import { GRAPH_OPERATIONS_MAX } from "../../limits.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../call-options.ts";
 import { zodReason, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
-import { dagTask, settingsInput, taskOf, type DagTask, type SentSettings } from "./dag.ts";
+import { isRecord } from "../../json/record.ts";
+import { dagTask, edgeExcess, settingsInput, taskOf, type DagTask, type SentSettings } from "./dag.ts";
 
 const id = z.string();
 
@@ -41,6 +42,10 @@ export type DagOperation =
 
 /** A parsed JSON body as a change; its tasks inherit the settings of their graph. Or the first reason to refuse its form. */
 export function parseDagPatch(value: unknown, sent: SentSettings): Parsed<DagPatch> {
+  const sentOperations: readonly unknown[] =
+    isRecord(value) && Array.isArray(value["operations"]) ? value["operations"] : [];
+  const excess = edgeExcess(sentOperations.map((each) => (isRecord(each) ? each["task"] : null)));
+  if (excess !== null) return excess;
   const read = dagPatch.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const settings = parseSettings(settingsInput(sent), SETTINGS_DEFAULT, (field) => field);

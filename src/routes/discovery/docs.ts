@@ -6,13 +6,14 @@ import type { About } from "../../contract/ops.ts";
 import { aboutPage, referencePage } from "../../docs-page/page.ts";
 import { STYLE } from "../../docs-page/style.ts";
 import { openApiText } from "../../openapi.ts";
+import { Prepared } from "./prepared.ts";
 
-let page: string | null = null;
+/** Rendered at the first request and kept, like the document itself. */
+const page = new Prepared(() => referencePage(openApiText()));
 let policy: string | null = null;
 
 export function mountDocs(app: Hono<AppEnv>): void {
-  // Rendered at the first request and kept, like the document itself.
-  app.get("/docs", async (c) => sendPage(c, (page ??= await referencePage(openApiText()))));
+  app.get("/docs", async (c) => page.send(c, await pageHeaders()));
 }
 
 /** Describes the gateway: as JSON, or as a page if the client prefers HTML. */
@@ -28,13 +29,17 @@ export async function sendAbout(c: Context<AppEnv>, about: About): Promise<Respo
 
 /** Sends a page under a policy that allows nothing but the page's own style: no scripts, no loads. */
 async function sendPage(c: Context<AppEnv>, html: string): Promise<Response> {
+  return c.body(html, 200, await pageHeaders());
+}
+
+async function pageHeaders(): Promise<Record<string, string>> {
   policy ??= await contentSecurityPolicy();
-  return c.body(html, 200, {
+  return {
     "content-type": "text/html; charset=utf-8",
     "content-security-policy": policy,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
-  });
+  };
 }
 
 async function contentSecurityPolicy(): Promise<string> {

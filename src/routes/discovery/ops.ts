@@ -1,5 +1,6 @@
 /** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
 import type { Context, Hono } from "hono";
+import { Prepared } from "./prepared.ts";
 import { CATALOG_DATE } from "../../budget/prices.ts";
 import { isReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -47,6 +48,8 @@ const stubs: StubList = {
   data: STUB_FILES.map(({ lang, file }) => ({ lang, path: `/stubs/${lang}`, file })),
 };
 
+const openApi = new Prepared(openApiText);
+
 export function mountOps(app: Hono<AppEnv>): void {
   app.get("/", (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }));
   mountDocs(app);
@@ -61,7 +64,7 @@ export function mountOps(app: Hono<AppEnv>): void {
     return c.json(health);
   });
   app.get("/limits", (c) => c.json(shownLimits));
-  app.get("/openapi.json", (c) => c.body(openApiText(), 200, { "content-type": "application/json" }));
+  app.get("/openapi.json", (c) => openApi.send(c, { "content-type": "application/json" }));
   app.get("/stubs", (c) => c.json(stubs));
   app.get("/stubs/:lang", (c) => {
     const lang = c.req.param("lang");

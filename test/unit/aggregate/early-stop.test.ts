@@ -8,7 +8,7 @@ const quorum = (of: number, agree: number): StopRule => ({ kind: "quorum", of, a
 
 /** After how many of the answers the rule is met; null = after none. */
 function metAfter(rule: StopRule, answers: readonly string[]): number | null {
-  const stop = new EarlyStop(rule);
+  const stop = new EarlyStop(rule, answers.length);
   for (const [index, text] of answers.entries()) {
     stop.completed(index, text);
     if (stop.isMet) return index + 1;
@@ -47,7 +47,7 @@ describe("a quorum", () => {
       fc.property(answers, fc.integer({ min: 1, max: 6 }), fc.constantFrom(0.4, 0.5, 0.75, 1), (texts, of, agree) => {
         const votes = texts.filter((text) => text !== "");
         const most = Math.max(0, ...["a", "b", "c"].map((each) => votes.filter((vote) => vote === each).length));
-        const stop = new EarlyStop(quorum(of, agree));
+        const stop = new EarlyStop(quorum(of, agree), 10);
         // Until it is met, what counts is how many voted for what.
         const before = [...texts.keys()].find((index) => {
           stop.completed(index, texts[index] ?? "");
@@ -72,7 +72,22 @@ describe("a pattern", () => {
 });
 
 it("stays met, whatever comes later", () => {
-  const stop = new EarlyStop(quorum(1, 1));
+  const stop = new EarlyStop(quorum(1, 1), 1);
   for (const [index, text] of ["a", "b", "c"].entries()) stop.completed(index, text);
   expect(stop.isMet).toBe(true);
+});
+
+describe("a pattern over the answers of a group", () => {
+  const rule: StopRule = { kind: "regex", source: "(?:a|b|c|d){1,200}e", flags: "", shadow: false };
+  const found = (count: number, chars: number): boolean => {
+    const stop = new EarlyStop(rule, count);
+    stop.completed(0, `${"abcd".repeat(chars / 4)}e`);
+    return stop.isMet;
+  };
+
+  it("takes a number of steps that all answers share, whatever their order", () => {
+    expect(found(1, 4_000)).toBe(true);
+    expect(found(50_000, 4_000)).toBe(false);
+    expect(found(50_000, 20)).toBe(true);
+  });
 });

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { MergeSpec } from "../../../src/aggregate/merge.ts";
 import { MERGE_CHARS_MAX, MERGE_CONFLICTS_SHOWN } from "../../../src/limits.ts";
+import { expectLinear } from "../../support/growth.ts";
 import { combined, membersOf } from "./members.ts";
 
 const concat: MergeSpec = { strategy: "merge", mode: "concat", separator: "\n---\n" };
@@ -27,6 +28,16 @@ describe("texts", () => {
     const result = combined(concat, membersOf([half, `${half}x`, half, "y"]));
     expect(result).toMatchObject({ merged: 2, left_out: [1, 3] });
   });
+});
+
+it("compares each element of a list once, however many answers add to it", () => {
+  const answers = (count: number) =>
+    Array.from({ length: count }, (_, at) => ({ list: [`${at}`.padEnd(300, "x")], text: at }));
+  expectLinear(8_000, (count) => {
+    const members = membersOf(answers(count).map((each) => JSON.stringify(each)));
+    return () => combined(json, members);
+  });
+  expect(jsonOf(...answers(3_000))).toMatchObject({ merged: 3_000, conflicts_in_all: 2_999 });
 });
 
 describe("JSON answers", () => {

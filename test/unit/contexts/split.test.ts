@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { chunksByChars, Splitter, type Chunk } from "../../../src/contexts/split.ts";
 import type { Split } from "../../../src/contexts/types.ts";
+import { expectLinear } from "../../support/growth.ts";
 
 function chunks(text: string, split: Split, pieceChars = 7): string[] {
   const points = [...text];
@@ -100,5 +101,19 @@ describe("a split", () => {
       "bb\ncc\n",
       "cc\ndd\n",
     ]);
+  });
+});
+
+it("finds places in time that grows with the text, though chunks repeat nearly all of each other", () => {
+  expectLinear(400_000, (chars) => {
+    const text = "ab\n".repeat(chars / 3);
+    const split: Split = { by: "lines", size: chars / 2, overlap: chars / 2 - 600 };
+    return () => {
+      let found = 0;
+      const splitter = new Splitter(split, () => (found += 1));
+      splitter.push(text);
+      splitter.end();
+      return found;
+    };
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { parseDag } from "../../../../src/contract/graph/dag.ts";
+import { parseDag, parsePlanTask } from "../../../../src/contract/graph/dag.ts";
+import { parseDagPatch } from "../../../../src/contract/graph/patch.ts";
 import { GRAPH_TASKS_MAX, TASK_ID_CHARS_MAX } from "../../../../src/limits.ts";
 
 function parsed(body: unknown) {
@@ -111,6 +112,19 @@ describe("the body of a graph", () => {
       ["tasks[0].tier", withTask({ tier: "P3" })],
     ];
     for (const [path, body] of cases) expect(paramOf(body), JSON.stringify(body)).toBe(path);
+  });
+
+  it("is refused with more dependencies than its bound, whatever they are, before each is looked at", () => {
+    const many = Array.from({ length: 200_000 }, () => 1);
+    const task = { id: "a", prompt: "p", dependencies: many };
+    const refused = [
+      parseDag({ tasks: [task] }),
+      parseDag({ tasks: [], dependencies: { a: many } }),
+      parseDag({ tasks: [], dependencies: Object.fromEntries(many.map((_, at) => [`k${at}`, 1])) }),
+      parsePlanTask(task),
+      parseDagPatch({ version: 1, operations: [{ op: "add_task", task }] }, {}),
+    ];
+    for (const read of refused) expect(JSON.stringify(read)).toContain("expected at most");
   });
 
   it("has ids up to their bound, and tasks up to theirs", () => {
