@@ -77,7 +77,7 @@ import { offerItem, serveWorker } from "./pull.ts";
 import { append } from "./log/append.ts";
 import { logPage } from "./log/read.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
-import { filesStored } from "./files-stored.ts";
+import { filesStored, roomForFile } from "./files-stored.ts";
 import type { RunState } from "./state.ts";
 import { mayManage } from "./tree/may-manage.ts";
 import { turnNow } from "./turns/turn-now.ts";
@@ -318,6 +318,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   filesStored(bytes: number): Promise<Reason | null> {
     return filesStored(this.#life, bytes);
+  }
+
+  roomForFile(bytes: number): Promise<Reason | null> {
+    return roomForFile(this.#life, bytes);
   }
 
   allowSpace(runId: string, neededBytes: number): number {

@@ -199,6 +199,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** The run's files, uploads and contexts have so many bytes by now, with what is to be stored. Null, or why there is no room for more. */
   filesStored(bytes: number): Promise<Reason | null>;
 
+  /** Why a file of so many bytes, which is not uploaded yet, has no room; null = it has now. Notes nothing. */
+  roomForFile(bytes: number): Promise<Reason | null>;
+
   /** Of a root run: what a descendant may store beyond its floor from now on, if it needs so much. Needs 0: it was deleted. */
   allowSpace(runId: string, neededBytes: number): number;
 

@@ -33,6 +33,17 @@ describe("what a run stores", () => {
     expect((await run.send("POST", "/runs", { budget: { usd: 0.1 } })).status).toBe(201);
   });
 
+  it("has no room for a file that is announced to be larger than what is left: it is refused before it is read", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    await leave(run, 2 * MB);
+    // Were it read, it would be refused for what it is.
+    const broken = `--b\r\ncontent-disposition: form-data; name="file"; filename="a"\r\n\r\n${"x".repeat(3 * MB)}`;
+    const headers = { "content-type": "multipart/form-data; boundary=b", "content-length": String(broken.length) };
+    expect(await refusalOf(await run.sendText("/v1/files", broken, headers))).toMatchObject(FULL);
+    expect((await run.object.filesStored(0)) ?? "kept").toBe("kept");
+    expect(await refusalOf(await run.sendText("/v1/files", broken, headers))).toMatchObject({ status: 400 });
+  });
+
   it("is one bound with its descendants, also after all of them have restarted", async () => {
     const root = await openRun({ budget: { usd: 1 }, max_depth: 3 });
     const child = await root.openChild({ budget: { usd: 0.5 } });

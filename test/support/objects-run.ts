@@ -91,6 +91,12 @@ export class TestRun {
     return exports.default.fetch(`http://fanout.test${path}`, { method: "POST", headers, body });
   }
 
+  /** Posts a text as it is, with these headers. */
+  sendText(path: string, body: string, headers: Record<string, string>): Promise<Response> {
+    const init = { method: "POST", headers: { ...this.#headers(), ...headers }, body };
+    return exports.default.fetch(`http://fanout.test${path}`, init);
+  }
+
   /** Sends a request of any method with the run's token. */
   send(method: string, path: string, body?: unknown): Promise<Response> {
     return exports.default.fetch(`http://fanout.test${path}`, {

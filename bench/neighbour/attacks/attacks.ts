@@ -6,8 +6,10 @@ import { overlappingChunks } from "./overlapping-chunks.ts";
 import { ownParams } from "./own-params.ts";
 import { followers } from "./followers.ts";
 import { logReaders } from "./log-readers.ts";
+import { pullClaims } from "./pull-claims.ts";
 import { refusedBodies } from "./refused-bodies.ts";
 import { sharedParams } from "./shared-params.ts";
+import { storedBodies } from "./stored-bodies.ts";
 import { subtree } from "./subtree.ts";
 
 export const ATTACKS: Readonly<Record<string, Attack>> = {
@@ -20,4 +22,6 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   "large-bodies": largeBodies,
   "overlapping-chunks": overlappingChunks,
   documents,
+  "pull-claims": pullClaims,
+  "stored-bodies": storedBodies,
 };

@@ -5,8 +5,10 @@ import { requireRun } from "../../auth/middleware.ts";
 import type { ApiRefusal } from "../../batch/refusal.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, readJsonBytes } from "../../contract/body.ts";
-import { Refusal } from "../../errors.ts";
+import { Refusal, type Reason } from "../../errors.ts";
+import { LARGE_BODY_BYTES_MIN } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
+import { objectFailure } from "../../run-client/retry.ts";
 import { bodyRoom } from "../body-bound.ts";
 
 /** The bucket with the contents of files. Refuses with `misconfigured` if the gateway has none. */
@@ -23,6 +25,22 @@ export async function requireOpenRun(c: Context<AppEnv>): Promise<string> {
   const rules = await new RunCaller(c.env, runId).callWithRetry<ModelRulesReply>((run) => run.modelRules());
   if (!rules.ok) throw new Refusal(rules.reason);
   return runId;
+}
+
+/**
+ * Refuses what is announced to be larger than the room that its run has, before a byte of it is read. What is announced to be small, or
+ * not at all, is checked when it is there: it costs the gateway little, or is not known. `copies`: how often it is stored at once.
+ */
+export async function requireRoom(c: Context<AppEnv>, runId: string, copies = 1): Promise<void> {
+  const bytes = Number(c.req.header("content-length") ?? 0) * copies;
+  if (!(bytes >= LARGE_BODY_BYTES_MIN)) return;
+  const asking = new RunCaller(c.env, runId).callWithRetry<Reason | null>((run) => run.roomForFile(bytes));
+  const full = await asking.catch((error: unknown) => {
+    // A run that a deploy has not replaced yet is asked when the file is there.
+    if (objectFailure(error) === "outdated") return null;
+    throw error;
+  });
+  if (full !== null) throw new Refusal(full);
 }
 
 /** The answer to a request that is refused in OpenAI's own words. A retry does not help, and clients would retry a 409. */

@@ -20,7 +20,7 @@ import type { AppEnv } from "../../context.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { answerContent } from "../../files/r2-read.ts";
 import { FILE_BYTES_MAX } from "../../limits.ts";
-import { apiRefusal, bucketOf, freshId, nowS, requireOpenRun } from "./file-access.ts";
+import { apiRefusal, bucketOf, freshId, nowS, requireOpenRun, requireRoom } from "./file-access.ts";
 import { stageForm, type StagedForm } from "./file-form.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -45,6 +45,7 @@ export function mountFiles(app: Hono<AppEnv>, protect: Protection): void {
 async function create(c: Context<AppEnv>): Promise<Response> {
   const bucket = bucketOf(c);
   const runId = await requireOpenRun(c);
+  await requireRoom(c, runId);
   const id = freshId("file-");
   const key = fileKey(runId, id);
   const check = new UploadCheck();

@@ -27,7 +27,7 @@ import { pageSource } from "../../files/r2-read.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { chainSources } from "../../files/source.ts";
 import { UPLOAD_PART_BYTES_MAX } from "../../limits.ts";
-import { apiRefusal, bucketOf, freshId, nowS, readSmallJson, requireOpenRun } from "./file-access.ts";
+import { apiRefusal, bucketOf, freshId, nowS, readSmallJson, requireOpenRun, requireRoom } from "./file-access.ts";
 import { stageForm, watched } from "./file-form.ts";
 import type { Protection } from "../under-run.ts";
 
@@ -62,6 +62,8 @@ async function addPart(c: Context<AppEnv>, uploadId: string): Promise<Response> 
   if (known === null) return apiRefusal(noUpload(uploadId));
   const early = partRefusal(known.upload, { bytes: 0, parts: known.parts.length, nowS: nowS() });
   if (early !== null) return apiRefusal(early);
+  // Its file has as many bytes, while the part is still there.
+  await requireRoom(c, runId, 2);
   const id = freshId("part_");
   const key = fileKey(runId, id);
   const plan = { name: "data", key, bytesMax: UPLOAD_PART_BYTES_MAX, see: () => undefined };
