@@ -472,10 +472,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async endTool(callId: string, report: ToolReport | null): Promise<void> {
-    await this.#life.submit<void>((reply, nowMs) => {
-      if (this.#life.run !== null) endTool(this.#life.run, callId, report, nowMs);
-      reply();
-    });
+    await this.#life.ifOpened((run, nowMs) => endTool(run, callId, report, nowMs));
     // The log is the only record of the call, so it is made durable before the reply.
     await this.#life.flushLog();
   }
