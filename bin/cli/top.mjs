@@ -8,8 +8,12 @@ import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
 
 const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] [--url URL]
 
-Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs ADMIN_KEY.
+Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs ADMIN_KEY. It wakes no run: figures
+of runs are read every 10 seconds, as the runs have last reported them.
 `;
+
+/** Runs report no sooner, and each look at the list asks every part of it. */
+const RUNS_EVERY_MS = 10_000;
 
 const CLEAR_SCREEN = "\u001b[H\u001b[J";
 
@@ -27,11 +31,15 @@ export async function top(args, { env, stdout, isScreen, signal }) {
   if (positionals.length > 0) throw wrong("top", "Expected options only.");
   const everyMs = Math.max(0.2, amountOf("top", "every", values.every) ?? 2) * 1_000;
   const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  /** @type {unknown} */
+  let runs = null;
+  let runsAtMs = -Infinity;
   for (;;) {
-    const [runs, upstreams] = await Promise.all([
-      json(gateway, "/runs?status=active&limit=20", { signal }),
-      json(gateway, "/upstreams", { signal }),
-    ]);
+    if (Date.now() >= runsAtMs + RUNS_EVERY_MS) {
+      runsAtMs = Date.now();
+      runs = await json(gateway, "/runs?status=active&limit=20&view=summary", { signal });
+    }
+    const upstreams = await json(gateway, "/upstreams", { signal });
     if (values.json)
       stdout(`${JSON.stringify({ runs: listAt(runs, "data"), upstreams: listAt(upstreams, "data") })}\n`);
     else stdout(`${isScreen && !values.once ? CLEAR_SCREEN : ""}${screenOf(runs, upstreams, startedAtMs)}`);

@@ -5,13 +5,21 @@
  *
  *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
  *        the run ends, then what it spent
+ *   summary  how far a run is, as it last reported
  *   day  one row per UTC day with a root budget: what its runs have reserved and spent
  */
 import { DurableObject } from "cloudflare:workers";
-import type { DayReservation, DayReply, DirectoryApi, ListedRun } from "../../src/run-api/directory-api.ts";
+import type {
+  DayReservation,
+  DayReply,
+  DirectoryApi,
+  ListedRun,
+  StoredSummary,
+} from "../../src/run-api/directory-api.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
+type ListRow = { opened: number; id: string; body: string | null; at_ms: number | null };
 
 export class DirectoryObject extends DurableObject<object> implements DirectoryApi {
   readonly #storage: DurableObjectStorage;
@@ -25,10 +33,11 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     this.#sql.exec(`
       CREATE TABLE IF NOT EXISTS run (opened INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, day TEXT,
         held_nano_usd INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0) STRICT;
+      CREATE TABLE IF NOT EXISTS summary (id TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
       CREATE TABLE IF NOT EXISTS day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   }
 
-  add({ id, openedAt }: ListedRun, reservation: DayReservation | null): DayReply {
+  add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {
     return this.#storage.transactionSync(() => {
       if (this.#run(id) !== null) return { ok: true };
       if (reservation !== null) {
@@ -38,6 +47,7 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
       }
       const insert = "INSERT INTO run (opened, id, day, held_nano_usd) VALUES (?, ?, ?, ?)";
       this.#sql.exec(insert, this.#placeFrom(openedAt), id, reservation?.day ?? null, reservation?.nanoUsd ?? 0);
+      if (summary !== undefined) this.summarise(id, summary);
       return { ok: true };
     });
   }
@@ -53,8 +63,17 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
+  summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false): void {
+    const known = this.#sql.exec<{ body: string }>("SELECT body FROM summary WHERE id = ?", runId).toArray()[0];
+    if (known?.body === text || (known !== undefined && isFirst) || this.#run(runId) === null) return;
+    this.#sql.exec("INSERT OR REPLACE INTO summary (id, at_ms, body) VALUES (?, ?, ?)", runId, atMs, text);
+  }
+
   forget(runId: string): void {
-    this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
+    this.#storage.transactionSync(() => {
+      this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
+      this.#sql.exec("DELETE FROM summary WHERE id = ?", runId);
+    });
   }
 
   resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply {
@@ -72,12 +91,15 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
-  newest(before: ListedRun | null, limit: number): ListedRun[] {
-    const query = `SELECT opened, id FROM run WHERE opened <= ?1 AND (opened < ?1 OR id < ?2)
-      ORDER BY opened DESC LIMIT ?3`;
+  newest(before: ListedRun | null, limit: number, withSummaries = false): ListedRun[] {
+    const query = `SELECT opened, run.id, body, at_ms FROM run LEFT JOIN summary ON ?4 AND summary.id = run.id
+      WHERE opened <= ?1 AND (opened < ?1 OR run.id < ?2) ORDER BY opened DESC LIMIT ?3`;
     const { openedAt, id } = before ?? { openedAt: Number.MAX_SAFE_INTEGER, id: "" };
-    const rows = this.#sql.exec<Pick<RunRow, "opened" | "id">>(query, openedAt, id, limit);
-    return rows.toArray().map((row) => ({ openedAt: row.opened, id: row.id }));
+    const rows = this.#sql.exec<ListRow>(query, openedAt, id, limit, withSummaries ? 1 : 0).toArray();
+    return rows.map(({ opened, id: runId, body: text, at_ms: atMs }) => {
+      const listed = { openedAt: opened, id: runId };
+      return text === null || atMs === null ? listed : { ...listed, summary: { text, atMs } };
+    });
   }
 
   /** The first free place from `openedAt` on: runs that several isolates open may have the same. */

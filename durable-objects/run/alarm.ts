@@ -194,6 +194,8 @@ export type AlarmHost = {
   report: () => Promise<void>;
   /** Reports to the gates what attempts have cost. */
   reportMeters: () => Promise<void>;
+  /** Reports to the list of runs how far the run is; never rejects. */
+  reportSummary: () => Promise<void>;
   childEnded: (childId: string, spent: Amounts, overrun: Amounts | null) => Promise<void>;
   /** The export of the log; null = traces are not exported. */
   readonly logExport: Pick<LogExport, "delayMs" | "start"> | null;
@@ -246,7 +248,12 @@ export class RunAlarm {
 
   /** Makes the alarm fire at once. */
   fireNow(nowMs: number): void {
-    this.#times.requestedMs = nowMs;
+    this.fireAt(nowMs, nowMs);
+  }
+
+  /** Makes the alarm fire at `atMs` at the latest. */
+  fireAt(atMs: number, nowMs: number): void {
+    this.#times.requestedMs = atMs;
     this.arm(nowMs);
   }
 
@@ -268,6 +275,7 @@ export class RunAlarm {
       if (run.isFinal) await this.#host.reportMeters();
       if (run.isReservationInDoubt) await this.#host.patches.settleReservation(run);
       if (Date.now() >= (run.deleteAtMs ?? Infinity)) return await this.#host.deleteRun(run);
+      await this.#host.reportSummary();
       const nowMs = Date.now();
       if (unreached > 0) this.#times.requestedMs = nowMs + NOTIFY_RETRY_MS;
       this.arm(nowMs);

@@ -12,7 +12,7 @@ import { workerOf } from "../../src/engine/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
-import { LONG_POLL_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
+import { LONG_POLL_MS, NOTIFY_RETRY_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import { pause } from "../../src/bytes/slices.ts";
 import { followedLine } from "../../src/observe/events.ts";
 import type { NamedAnswer } from "../../src/run-api/replay.ts";
@@ -44,6 +44,7 @@ import { BodyCache } from "./store/body-cache.ts";
 import { instanceMemory } from "./store/instance-memory.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import { RunStore } from "./store/store.ts";
+import { SummaryReports, summaryLook, summaryText } from "./summary-reports.ts";
 import { exchangeTemplates } from "./templates.ts";
 import { Timer } from "./turns/timers.ts";
 import { reportSpent } from "./tree/notify.ts";
@@ -77,7 +78,7 @@ export class RunLifecycle implements AlarmHost {
   /** Leases that were found in the rows, and that neither a socket nor a settlement has claimed meanwhile, need the alarm. */
   readonly #foundTimer = new Timer(() => this.alarm.armForFound(Date.now()));
   readonly #gates: GateExchanges;
-  #opened: { run: RunState; turns: Turns } | null = null;
+  #opened: { run: RunState; turns: Turns; summaries: SummaryReports | null } | null = null;
   /** What the next turn writes although it may wait for a later row. */
   #flushing: Flush = null;
 
@@ -245,6 +246,31 @@ export class RunLifecycle implements AlarmHost {
     await Promise.allSettled(sheets.map(([gate, sheet]) => gateOf(this.#objects, gate).count(sheet)));
   }
 
+  /** Reports to the list of runs how far the run is, if that is not known there. Never rejects. */
+  async reportSummary(): Promise<void> {
+    const { run, summaries } = this.#opened ?? { run: null, summaries: null };
+    if (run === null || summaries === null) return;
+    const nowMs = Date.now();
+    const text = summaries.now(summaryLook(run, nowMs), nowMs, () => summaryText(run, nowMs));
+    if (text !== null) await summaries.deliver(() => this.#sendSummary(run, text, nowMs));
+  }
+
+  /** The same beside everything else, if a report is due after a turn. If the last one is lost, the alarm repeats it once. */
+  #summarise(run: RunState, summaries: SummaryReports, nowMs: number): void {
+    const text = summaries.afterTurn(summaryLook(run, nowMs), nowMs, () => summaryText(run, nowMs));
+    if (text === null) return;
+    const sent = summaries
+      .deliver(() => this.#sendSummary(run, text, nowMs))
+      .then((isSent) => {
+        if (!isSent && run.isFinal) this.alarm.fireAt(Date.now() + NOTIFY_RETRY_MS, Date.now());
+      });
+    this.#ctx.waitUntil(sent);
+  }
+
+  async #sendSummary({ settings: { id, holder } }: RunState, text: string, atMs: number): Promise<void> {
+    await directoryOf(this.#objects, { id, holder }).summarise(id, { text, atMs });
+  }
+
   /** A child has ended and spent this much of its reservation. Counts once. `overrun` null = not known. */
   childEnded(childId: string, spent: Amounts, overrun: Amounts | null): Promise<void> {
     return this.submit<void>((reply, nowMs) => {
@@ -357,7 +383,7 @@ export class RunLifecycle implements AlarmHost {
 
   #finishTurn(nowMs: number): void {
     if (this.#opened === null) return;
-    const { run, turns } = this.#opened;
+    const { run, turns, summaries } = this.#opened;
     turns.finish(nowMs, this.#flushing);
     this.#flushing = null;
     this.#signal(run, nowMs);
@@ -368,6 +394,7 @@ export class RunLifecycle implements AlarmHost {
     this.#exchangeTemplates(run);
     this.#notifyBatches(run);
     this.#gates.exchange(run, nowMs);
+    if (summaries !== null) this.#summarise(run, summaries, nowMs);
     const readyMs = nextReadyMs(run.engine, nowMs);
     const isFar = readyMs !== null && readyMs > nowMs + TIMER_MS_MAX;
     this.#readyTimer.set(isFar ? null : readyMs, nowMs);
@@ -502,7 +529,10 @@ export class RunLifecycle implements AlarmHost {
     });
     const replay = this.#replayEffects(id);
     const run = new RunState(this.store, settings, { config, bodies, replay }, { ms: nowMs, random: Math.random });
-    this.#opened = { run, turns: new Turns(run, this.store) };
+    // Only root runs are listed.
+    const summaries =
+      settings.parentId === null ? new SummaryReports(settings.holder, summaryLook(run, nowMs), nowMs) : null;
+    this.#opened = { run, turns: new Turns(run, this.store), summaries };
     for (const owner of this.sockets.owners()) this.#ownerPresent(owner);
   }
 }

@@ -290,6 +290,29 @@ export const usageTotals = z
   .meta({ id: "UsageTotals" });
 export type UsageDocument = z.infer<typeof usageTotals>;
 
+/** What the list of runs itself knows of one: the parts of its document with which a run reports how far it is. */
+export const runSummary = z.object({
+  id: z.string(),
+  object: z.literal("run_summary"),
+  name: z.string().nullable(),
+  status: runStatus,
+  created_at: z.iso.datetime(),
+  expires_at: z.iso.datetime(),
+  budget: z.object({ usd: budgetLine }),
+  in_flight: z.int().nullable().meta({ description: "Attempts at upstreams; null: not known" }),
+  stats: z.object({ total_queries: z.int(), pending_queries: z.int() }),
+  metrics: z.object({ attempts: z.int(), success_rate: z.number().nullable() }),
+});
+export type RunSummary = z.infer<typeof runSummary>;
+
+/** The same in a list. */
+export const listedSummary = runSummary
+  .extend({
+    updated_at: z.iso.datetime().meta({ description: "When the list learned of these figures" }),
+  })
+  .meta({ id: "RunSummary" });
+export type ListedSummary = z.infer<typeof listedSummary>;
+
 /** A run that a list could not read. */
 export const unreadRun = z
   .object({
@@ -320,6 +343,9 @@ export const runList = z
   .meta({ id: "RunList" });
 export type RunList = z.infer<typeof runList>;
 
+/** One page of `GET /runs?view=summary`. */
+export const runSummaryList = runList.extend({ data: z.array(listedSummary) }).meta({ id: "RunSummaryList" });
+
 const usd = queryNumber
   .pipe(z.number().min(0).max(BUDGET_USD_MAX))
   .meta({ type: "number", minimum: 0, maximum: BUDGET_USD_MAX });
@@ -337,6 +363,9 @@ export const runListQuery = strictFields({
   opened_before: z.iso.datetime({ offset: true }).optional(),
   spent_usd_min: usd.optional(),
   spent_usd_max: usd.optional(),
+  view: z.enum(["summary"]).optional().meta({
+    description: "`summary`: what the list itself knows of each run. It wakes no run, so figures are some seconds old",
+  }),
 });
 export type RunListQuery = z.infer<typeof runListQuery>;
 

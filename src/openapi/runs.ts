@@ -11,6 +11,7 @@ import {
   runList,
   childListQuery,
   runListQuery,
+  runSummaryList,
   runLookDocument,
   usageTotals,
 } from "../contract/runs.ts";
@@ -54,7 +55,7 @@ export const runs: RouteConfig[] = [
     path: "/runs",
     summary: "Lists root runs, newest first (operator only)",
     request: { query: runListQuery },
-    responses: { 200: json(runList, "One page") },
+    responses: { 200: json(z.union([runList, runSummaryList]), "One page; with `view=summary`, of summaries") },
   }),
   guarded({
     method: "get",

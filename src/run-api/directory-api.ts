@@ -10,14 +10,24 @@ export type DayReply = { ok: true } | { ok: false; committedNanoUsd: number };
  * A root run's place in the list: when it was opened, µs since 1970, then its id. Those of earlier versions have small
  * numbers, in the order of their opening.
  */
-export type ListedRun = { openedAt: number; id: string };
+export type ListedRun = { openedAt: number; id: string; summary?: StoredSummary };
+
+/** A run's summary as JSON text, and when the list got it, epoch ms. */
+export type StoredSummary = { text: string; atMs: number };
 
 export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /**
    * Adds a run that is being opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe
    * to repeat.
+   * @param summary What the list shows of it until it reports. Absent = a Worker of an earlier version has opened it.
    */
-  add(run: ListedRun, reservation: DayReservation | null): DayReply;
+  add(run: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply;
+
+  /**
+   * Replaces a run's summary; nothing happens if it is not listed. A row is written only if the text has changed.
+   * @param isFirst Only if the run has none.
+   */
+  summarise(runId: string, summary: StoredSummary, isFirst?: boolean): void;
 
   /**
    * A run has ended and spent this much of its reservation. Counts once.
@@ -32,6 +42,9 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /** Changes a run's reservation. Not ok, with nothing changed, if the day's budget cannot cover it. */
   resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply;
 
-  /** This part's runs, newest first, at most `limit`, from behind `before` on; null = from the newest. */
-  newest(before: ListedRun | null, limit: number): ListedRun[];
+  /**
+   * This part's runs, newest first, at most `limit`, from behind `before` on; null = from the newest.
+   * @param withSummaries Adds the summary of each run that has one.
+   */
+  newest(before: ListedRun | null, limit: number, withSummaries?: boolean): ListedRun[];
 }

@@ -3,7 +3,7 @@ import type { Limits } from "../budget/ledger.ts";
 import type { WantedTier } from "../call.ts";
 import type { ErrorStyle, OnExhausted } from "../contract/fields.ts";
 import type { Region } from "../contract/fields.ts";
-import type { RunDocument } from "../contract/runs.ts";
+import type { RunDocument, RunSummary as SummaryDocument } from "../contract/runs.ts";
 import type { Dimension } from "../errors.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { TraceContext } from "../trace-context.ts";
@@ -117,6 +117,9 @@ export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay"
   /** Objects of earlier versions send none. */
   blocked?: RunDocument["blocked"];
 };
+
+/** What a root run reports to the list of runs, as the list shows it. */
+export type RunSummary = SummaryDocument;
 
 /** A run's own part of its subtree's figures; USD as decimals. */
 export type Figures = { openChildren: string[]; spent: Record<Dimension, number>; inFlight: Record<Dimension, number> };

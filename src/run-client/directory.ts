@@ -1,19 +1,22 @@
 /** The list of root runs, over the objects that have a part of it each. */
 import { directoriesOf, directoryOf, type Objects } from "../../durable-objects/address.ts";
-import type { ListedRun } from "../run-api/directory-api.ts";
+import type { ListedRun, StoredSummary } from "../run-api/directory-api.ts";
 import { withRetry } from "./retry.ts";
 
 /**
  * At most `limit` runs that were opened before `before`, newest first; from the newest on if it is null. Parts of the list that do
- * not answer are left out and counted; rejects if none does.
+ * not answer are left out and counted; rejects if none does. `withSummaries`: with what the list knows of each.
  */
 export async function runsBefore(
   objects: Objects,
   before: ListedRun | null,
   limit: number,
+  withSummaries = false,
 ): Promise<{ runs: ListedRun[]; missingParts: number }> {
   const reads = await Promise.allSettled(
-    directoriesOf(objects).map((directory) => withRetry(async () => await directory().newest(before, limit), DELAYS)),
+    directoriesOf(objects).map((directory) =>
+      withRetry(async () => await directory().newest(before, limit, withSummaries), DELAYS),
+    ),
   );
   const parts = reads.flatMap((read) => (read.status === "fulfilled" ? [read.value] : []));
   const failed = reads.find((read) => read.status === "rejected");
@@ -27,6 +30,12 @@ export async function forgetRuns(objects: Objects, ids: readonly string[]): Prom
     const parts = [directoryOf(objects, { id, holder: null }), directoryOf(objects, { id, holder: "directory" })];
     await Promise.allSettled(parts.map((part) => part.forget(id)));
   }
+}
+
+/** Keeps a summary of a run that has none, in whichever part of the list has it. The next look does so again if it fails. */
+export async function summariseFirst(objects: Objects, id: string, summary: StoredSummary): Promise<void> {
+  const parts = [directoryOf(objects, { id, holder: null }), directoryOf(objects, { id, holder: "directory" })];
+  await Promise.allSettled(parts.map((part) => part.summarise(id, summary, true)));
 }
 
 const DELAYS = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };

@@ -2,10 +2,11 @@
 import { directoryOf, type Objects } from "../../durable-objects/address.ts";
 import { dayReason } from "../budget/admit.ts";
 import { Refusal } from "../errors.ts";
-import type { DayReply, DayReservation, ListedRun } from "../run-api/directory-api.ts";
+import type { DayReply, DayReservation, ListedRun, StoredSummary } from "../run-api/directory-api.ts";
 import type { RunSettings, StoredDocument } from "../run-api/runs.ts";
 import { RunCaller } from "./caller.ts";
 import { withRetry } from "./retry.ts";
+import { openingSummary } from "./run-summary.ts";
 
 export type OpenRootDeps = {
   objects: Objects;
@@ -47,15 +48,17 @@ class DirectoryEntry {
   readonly #objects: Objects;
   readonly #run: Pick<RunSettings, "id" | "holder">;
   readonly #listed: ListedRun;
+  readonly #summary: StoredSummary;
 
-  constructor(objects: Objects, run: Pick<RunSettings, "id" | "holder">, openedAt: number) {
+  constructor(objects: Objects, run: RunSettings, openedAt: number) {
     this.#objects = objects;
     this.#run = run;
     this.#listed = { id: run.id, openedAt };
+    this.#summary = { text: JSON.stringify(openingSummary(run)), atMs: run.createdAtMs };
   }
 
   add(reservation: DayReservation | null): Promise<DayReply> {
-    return this.#call<DayReply>((directory) => directory.add(this.#listed, reservation));
+    return this.#call<DayReply>((directory) => directory.add(this.#listed, reservation, this.#summary));
   }
 
   /** Removes the entry, and returns what was reserved for it. */

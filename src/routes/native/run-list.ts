@@ -2,23 +2,34 @@
 import type { Context, Hono } from "hono";
 import { requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { parseChildListQuery, parseRunListQuery, type RunListQuery, type UnreadRun } from "../../contract/runs.ts";
+import {
+  parseChildListQuery,
+  parseRunListQuery,
+  type ListedSummary,
+  type RunListQuery,
+  type UnreadRun,
+} from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { LIST_OPENING_MS, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
 import type { ListedRun } from "../../run-api/directory-api.ts";
 import type { ListedChild, StoredDocument } from "../../run-api/runs.ts";
 import { readRow, UNREAD_MESSAGES } from "../../run-client/run-rows.ts";
-import { cursorOf, forgetRuns, parseCursor, runsBefore } from "../../run-client/directory.ts";
+import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../run-client/directory.ts";
+import { summaryOf } from "../../run-client/run-summary.ts";
 import type { Protection } from "../under-run.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
+import { shownSummary } from "./run-summary.ts";
 
 export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
   app.get("/runs", ...protect, async (c) => {
     requireReader(c);
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
-    const { data, cursor, unread, missingParts } = await pageOf(c, query.value, firstOf(query.value));
+    const { view, ...filter } = query.value;
+    const first = firstOf(filter);
+    const page = view === "summary" ? pageOf(c, filter, first, summaries(c)) : pageOf(c, filter, first, documents(c));
+    const { data, cursor, unread, missingParts } = await page;
     const deleted = unread.flatMap(({ id, code }) => (code === "deleted" ? [id] : []));
     if (deleted.length > 0) c.executionCtx.waitUntil(forgetRuns(c.env, deleted));
     const more = { has_more: cursor !== null, next_cursor: cursor };
@@ -43,7 +54,39 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
 }
 
 /** A run's document, or what the list has instead. */
-type Row = { document: StoredDocument } | UnreadRun;
+type Row<T = StoredDocument> = { document: T } | UnreadRun;
+
+/** What of a run the filters look at. */
+type Filtered = Pick<StoredDocument, "status" | "name" | "created_at"> & { budget: { usd: { spent: number } } };
+
+type Filter = Omit<RunListQuery, "view">;
+
+/** How a list reads the runs of a page, and shows one. */
+type View<T extends Filtered> = {
+  withSummaries: boolean;
+  rows: (runs: readonly ListedRun[]) => Promise<Row<T>[]>;
+  shown: (document: T) => unknown;
+};
+
+function documents(c: Context<AppEnv>): View<StoredDocument> {
+  return { withSummaries: false, rows: (runs) => rowsOf(c, runs, null), shown: (document) => shown(c, document) };
+}
+
+/** What the list itself knows. Only a run without a summary is read, of an earlier version: the list then keeps what was read. */
+function summaries(c: Context<AppEnv>): View<ListedSummary> {
+  const nowMs = Date.now();
+  const summaryAt = async (run: ListedRun): Promise<Row<ListedSummary>> => {
+    const known = run.summary === undefined ? null : shownSummary(run.summary, nowMs);
+    if (known !== null) return { document: known };
+    const [row] = await rowsOf(c, [run], null);
+    if (row === undefined) throw new Error(`no row for ${run.id}`);
+    if (!("document" in row)) return row;
+    const summary = summaryOf(row.document, null);
+    c.executionCtx.waitUntil(summariseFirst(c.env, run.id, { text: JSON.stringify(summary), atMs: nowMs }));
+    return { document: { ...summary, updated_at: new Date(nowMs).toISOString() } };
+  };
+  return { withSummaries: true, rows: (runs) => Promise.all(runs.map(summaryAt)), shown: (summary) => summary };
+}
 
 /** The rows of these runs, in their order, each read by itself. */
 function rowsOf(c: Context<AppEnv>, runs: readonly { id: string; openedAt?: number }[], caller: string | null) {
@@ -74,7 +117,7 @@ function openingTime(openedAt: number | undefined): string | null {
 const FIRST_TIMES_MS = Date.UTC(2020, 0);
 
 /** What the first run of the page is behind; null = nothing: the page begins with the newest. */
-function firstOf({ cursor, opened_before }: RunListQuery): ListedRun | null {
+function firstOf({ cursor, opened_before }: Filter): ListedRun | null {
   if (cursor === undefined) {
     return opened_before === undefined ? null : { openedAt: Date.parse(opened_before) * 1_000, id: "" };
   }
@@ -88,7 +131,12 @@ function firstOf({ cursor, opened_before }: RunListQuery): ListedRun | null {
 type Page = { data: unknown[]; cursor: string | null; unread: UnreadRun[]; missingParts: number };
 
 /** A page may have fewer runs than its limit, and none, although there are more: a filter visits so many, and no more. */
-async function pageOf(c: Context<AppEnv>, query: RunListQuery, first: ListedRun | null): Promise<Page> {
+async function pageOf<T extends Filtered>(
+  c: Context<AppEnv>,
+  query: Filter,
+  first: ListedRun | null,
+  view: View<T>,
+): Promise<Page> {
   const { limit = LIST_PAGE_DEFAULT } = query;
   const size = hasFilter(query) ? LIST_PAGE_MAX : limit;
   const data: unknown[] = [];
@@ -98,11 +146,11 @@ async function pageOf(c: Context<AppEnv>, query: RunListQuery, first: ListedRun 
   let before = first;
   for (let visited = 0; visited < LIST_RUNS_VISITED_MAX; visited += size) {
     // One more than is visited, to know whether there is more.
-    const listed = await runsBefore(c.env, before, size + 1);
+    const listed = await runsBefore(c.env, before, size + 1, view.withSummaries);
     const { runs } = listed;
     missingParts = Math.max(missingParts, listed.missingParts);
     const visitedNow = runs.slice(0, size);
-    const rows = await rowsOf(c, visitedNow, null);
+    const rows = await view.rows(visitedNow);
     for (const [index, row] of rows.entries()) {
       const run = visitedNow[index];
       if (run === undefined) break;
@@ -115,7 +163,7 @@ async function pageOf(c: Context<AppEnv>, query: RunListQuery, first: ListedRun 
       const { document } = row;
       if (isTooOld(document, query)) return page(null);
       if (!fits(document, query)) continue;
-      data.push(shown(c, document));
+      data.push(view.shown(document));
       if (data.length < limit) continue;
       return page(index + 1 < runs.length ? cursorOf(run) : null);
     }
@@ -131,16 +179,16 @@ function isOld({ openedAt }: ListedRun): boolean {
   return openedAt / 1_000 < Date.now() - LIST_OPENING_MS;
 }
 
-function hasFilter({ limit: _limit, cursor: _cursor, ...filters }: RunListQuery): boolean {
+function hasFilter({ limit: _limit, cursor: _cursor, ...filters }: Filter): boolean {
   return Object.keys(filters).length > 0;
 }
 
 /** Those behind it are older still. */
-function isTooOld({ created_at }: StoredDocument, { opened_after }: RunListQuery): boolean {
+function isTooOld({ created_at }: Filtered, { opened_after }: Filter): boolean {
   return opened_after !== undefined && Date.parse(created_at) <= Date.parse(opened_after);
 }
 
-function fits(run: StoredDocument, query: RunListQuery): boolean {
+function fits(run: Filtered, query: Filter): boolean {
   const { status, name, opened_before, spent_usd_min = 0, spent_usd_max = Infinity } = query;
   const { spent } = run.budget.usd;
   if (status !== undefined && run.status !== status) return false;

@@ -36,7 +36,15 @@ it("prices what is billed beside calls: Workflows, R2, waking and deletion", () 
   expect([priceOfLine("written to R2"), priceOfLine("read from R2")]).toEqual([4.5, 0.36]);
   // 20,000 rows at a tenth of a cent per million, a million times.
   expect(priceOfLine("10,000 stored calls")).toBeCloseTo(20, 9);
-  expect(priceOfLine("deletion")).toBeCloseTo(1.45, 9);
+  expect(priceOfLine("deletion")).toBeCloseTo(2.45, 9);
+});
+
+it("prices what a look at all runs costs, and what they report for it", () => {
+  const priceOfLine = (words: string): number =>
+    besideCalls().find(({ what }) => what.includes(words))?.usdPerMillion ?? NaN;
+  expect(priceOfLine("report of a root run")).toBeCloseTo(1.15, 9);
+  // 65 requests, and two rows for each of 101 runs read by each.
+  expect(priceOfLine("fanout top")).toBeCloseTo(65 * (0.15 + 0.202), 9);
 });
 
 it("has a price list with its date and sources", () => {
