@@ -137,7 +137,7 @@ describe("an error of the provider", () => {
   it("that is an HTML page or empty is an error of its status", async () => {
     const page = await thrownBy(chat(clientOf(run, 0), "once/raw-html"));
     expect(page).toBeInstanceOf(InternalServerError);
-    expect(told(page)).toMatchObject({ status: 502, message: expect.stringContaining("Bad Gateway") });
+    expect(told(page)).toMatchObject({ status: 502, message: expect.stringContaining("an HTML or XML page") });
     const nothing = await thrownBy(chat(clientOf(run, 0), "once/raw-mute"));
     expect(told(nothing)).toMatchObject({ status: 500, code: "upstream_error" });
     expect(await run.spentNanoUsd()).toBe(0);
