@@ -376,7 +376,7 @@ export class Gate {
   /** What each of many runs may begin with at a key of which nothing is known yet; null = few, or something is known. */
   #permitsOfNewcomer(): number | null {
     if (this.#rates.isKnown || this.#answers >= GATE_ANSWERS_MIN || this.#settings.adaptive.mode === "off") return null;
-    const permits = Math.floor(GATE_UNKNOWN_IN_FLIGHT_MAX / (this.#registry.sums.runs + 1));
+    const permits = Math.floor(GATE_UNKNOWN_IN_FLIGHT_MAX / (this.#registry.sums.busy + 1));
     return permits >= GATE_FREE_PERMITS ? null : Math.max(1, permits);
   }
 

@@ -51,7 +51,8 @@ describe.runIf(hasChromium)("the page of a run", () => {
     const run = await world.openRun({ default_model: "up-1", max_parallel: 1, budget: { usd: 1 } });
     const pages = [await pageOf(run), await pageOf(run, world.gateway.adminKey)];
     const { at } = await openGroup(run, { prompts: ["{{fault/hang}} a", "b", "c"] });
-    for (const { page } of pages) await expect.poll(() => textIn(page, "Waiting")).toMatch(/2 × one of the run's calls to end/);
+    for (const { page } of pages)
+      await expect.poll(() => textIn(page, "Waiting")).toMatch(/2 × one of the run's calls to end/);
     await run.send(at, { method: "DELETE" });
     for (const { page, faults } of pages) {
       await expect.poll(() => page.getByRole("region", { name: "Waiting" }).count()).toBe(0);
