@@ -145,8 +145,12 @@ export class ObjectStorage {
     return Promise.resolve();
   }
 
-  /** The alarm has begun to fire: it is set no more, unless its handler sets it. */
+  /**
+   * The alarm has begun to fire: it is set no more, unless its handler sets it. One that fires again, after a failure or as a duplicate, is
+   * not the one that was set meanwhile and is due later: that stays.
+   */
   alarmFires(): void {
+    if (this.#alarmMs !== null && this.#alarmMs > this.#deps.nowMs()) return;
     this.#firingMs = this.#alarmMs;
     this.#alarmMs = null;
     this.#durableAlarmMs = null;
