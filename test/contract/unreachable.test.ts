@@ -65,8 +65,12 @@ afterAll(async () => {
 const budget = z.object({ usd: z.object({ spent: z.number(), reserved: z.number() }) });
 
 async function openRun() {
-  const { token } = await gateway.openRun({ budget: { usd: 1 } });
+  const { id, token } = await gateway.openRun({ budget: { usd: 1 } });
   return {
+    tries: async () => {
+      const log = await (await gateway.fetch(`/runs/${id}/log`, { token })).text();
+      return log.split("\n").filter((line) => line.includes('"event_type":"attempt_started"')).length;
+    },
     send: (path: string, json: unknown) => gateway.fetch(path, { token, json }),
     money: async () => budget.parse(await (await gateway.fetch("/budget", { token })).json()).usd,
   };
@@ -76,14 +80,16 @@ describe.each(["refused", "nameless", "plain"])("an upstream that cannot be reac
   it("costs nothing, gets one attempt of each call, and the error names base_url, on every way in", async () => {
     const run = await openRun();
     const query = errorOf(await answerOf(await run.send("/query", { prompt: "one", model: `${name}/m` })));
-    expect(query).toMatchObject({ attempts: 1, charged_usd: 0, message: expect.stringContaining("base_url") });
+    expect(query).toMatchObject({ attempts: 0, charged_usd: 0, message: expect.stringContaining("base_url") });
     const chat = { model: `${name}/m`, messages: [{ role: "user", content: "one" }] };
     const relayed = await answerOf(await run.send("/v1/chat/completions", chat));
     expect(relayed).toMatchObject({ status: 502, json: { error: { message: expect.stringContaining("base_url") } } });
     const batch = await answerOf(await run.send("/batch", { prompts: ["one", "two"], model: `${name}/m` }));
-    const error = expect.objectContaining({ attempts: 1, message: expect.stringContaining("base_url") });
+    const error = expect.objectContaining({ attempts: 0, message: expect.stringContaining("base_url") });
     expect(batch.json).toMatchObject({ errors: [error, error] });
     expect(await run.money()).toMatchObject({ spent: 0, reserved: 0 });
+    // Four calls: nothing was sent for any of them, and none was tried again.
+    expect(await run.tries()).toBe(4);
   });
 });
 
