@@ -253,7 +253,7 @@ export class RunAlarm {
 
   /** Makes the alarm fire at `atMs` at the latest. */
   fireAt(atMs: number, nowMs: number): void {
-    this.#times.requestedMs = atMs;
+    this.#times.requestedMs = Math.min(this.#times.requestedMs ?? Infinity, atMs);
     this.arm(nowMs);
   }
 
