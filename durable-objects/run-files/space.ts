@@ -5,7 +5,7 @@ import { RUN_FLOOR_BYTES } from "../../src/limits.ts";
 export type FilesSpaceDeps = {
   /** What is stored now: rows, and contents in R2. */
   storedBytes: () => number;
-  /** Tells the run how much there is, with what is to be stored. Null, or why it has no room for more. */
+  /** Reports to the run how much is stored, with what comes now. Null, or why the run has no room for more. */
   report: (bytes: number) => Promise<Reason | null>;
 };
 
