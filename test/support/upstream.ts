@@ -57,11 +57,11 @@ const BACKLOG = 4_096;
 
 /**
  * Starts an upstream. `handler` decides the answer of each call (default: an echo, steered by the URL, the model and
- * the prompt). `recordsPrompts: false` keeps no prompts, for benchmarks.
+ * the prompt). `recordsPrompts: false` keeps no prompts, for benchmarks. `port`: default a free one.
  */
 export async function startUpstream(
   handler: (call: UpstreamCall) => UpstreamAnswer = () => ({}),
-  options: { recordsPrompts?: boolean } = {},
+  options: { recordsPrompts?: boolean; port?: number } = {},
 ): Promise<TestUpstream> {
   const counters = freshCounters();
   const answerer = new Answerer(counters, handler, options.recordsPrompts ?? true);
@@ -69,7 +69,9 @@ export async function startUpstream(
     answerer.serve(request, response).catch((error: unknown) => response.destroy(asError(error)));
   });
   server.keepAliveTimeout = 60_000;
-  await new Promise<void>((resolve) => server.listen({ host: "127.0.0.1", port: 0, backlog: BACKLOG }, resolve));
+  await new Promise<void>((resolve) =>
+    server.listen({ host: "127.0.0.1", port: options.port ?? 0, backlog: BACKLOG }, resolve),
+  );
   const origin = `http://127.0.0.1:${portOf(server.address())}`;
   return {
     baseUrl: `${origin}/v1`,
