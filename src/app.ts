@@ -1,6 +1,7 @@
 /** The HTTP application: what surrounds every route, and the order in which routes are mounted. */
 import type { MiddlewareHandler } from "hono";
 import { Hono } from "hono";
+import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
 import { crossOrigin } from "./cors.ts";
 import type { Reason, Spent } from "./errors.ts";
@@ -20,7 +21,6 @@ import { dialectError } from "./routes/dialects/error.ts";
 import { isDialectPath } from "./routes/dialects/path.ts";
 import { mountDialects } from "./routes/dialects/dialects.ts";
 import { mountFiles } from "./routes/openai/files.ts";
-import { FixedPaths } from "./routes/fixed-paths.ts";
 import { mountDag } from "./routes/native/graph/dag.ts";
 import { mountDagOutline } from "./routes/native/graph/outline.ts";
 import { mountDagPatch } from "./routes/native/graph/patch.ts";
@@ -66,7 +66,8 @@ const RUNTIME_DEPS: AppDeps = {
 
 /** The application, ready to `fetch`. Tests replace its effects. */
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
-  const app = new Hono<AppEnv>({ router: new FixedPaths() });
+  // hono's router of regular expressions refuses `/dag/validate` beside `/dag/:id/retry`.
+  const app = new Hono<AppEnv>({ router: new TrieRouter() });
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
   app.use(async function drainRefused(c, next) {
