@@ -1,40 +1,14 @@
 /**
- * The OpenAPI 3.1 document, generated from the schemas that the routes parse with. It is generated at the first request
- * for it and kept as text, so that other requests do not pay for it.
+ * The OpenAPI 3.1 document, generated from the table of routes and the schemas that they parse with. It is generated at the
+ * first request for it and kept as text, so that other requests do not pay for it.
  */
 import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
-import { calls } from "./openapi/calls.ts";
+import { logLine } from "./contract/routes/log.ts";
+import { refusal } from "./contract/routes/parts.ts";
+import type { Method, RouteRecord } from "./contract/routes/record.ts";
+import { FAMILIES, methodAndPath } from "./contract/routes/table.ts";
 import { nameComponents } from "./openapi/components.ts";
-import { contexts } from "./openapi/contexts.ts";
-import { dialects } from "./openapi/dialects.ts";
-import { discovery } from "./openapi/discovery.ts";
-import { files } from "./openapi/files.ts";
-import { groups } from "./openapi/groups.ts";
-import { mcp } from "./openapi/mcp.ts";
-import { log, logLine } from "./openapi/log.ts";
-import { pull } from "./openapi/pull.ts";
-import { runs } from "./openapi/runs.ts";
-import { operator } from "./openapi/operator.ts";
-import { tools } from "./openapi/tools.ts";
-import { v1 } from "./openapi/v1.ts";
 import { VERSION } from "./version.ts";
-
-/** Routes by OpenAPI tag, in the order of the reference page: what a newcomer uses first comes first. */
-const TAGS: readonly (readonly [tag: string, routes: readonly RouteConfig[]])[] = [
-  ["Calls", calls],
-  ["Contexts", contexts],
-  ["Groups", groups],
-  ["Runs", runs],
-  ["Log", log],
-  ["OpenAI and Anthropic", v1],
-  ["Files", files],
-  ["Tools", tools],
-  ["Model Context Protocol", mcp],
-  ["Pull workers", pull],
-  ["Dialects", dialects],
-  ["Upstreams", operator],
-  ["Discovery", discovery],
-];
 
 let text: string | null = null;
 
@@ -57,7 +31,10 @@ function generate(): unknown {
     description: "The same credential as user or password, for programs that can only be given a URL",
   });
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
-  for (const [tag, routes] of TAGS) for (const route of routes) registry.registerPath({ ...route, tags: [tag] });
+  for (const { heading, routes } of FAMILIES) {
+    if (heading === null) continue;
+    for (const [key, record] of Object.entries(routes)) registry.registerPath(described(key, heading, record));
+  }
   nameComponents();
   // Routes return the log as text, so none of them refers to this schema.
   const generator = new OpenApiGeneratorV31([...registry.definitions, { type: "schema", schema: logLine }]);
@@ -69,4 +46,24 @@ function generate(): unknown {
       description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
     },
   });
+}
+
+const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const satisfies Record<
+  Method,
+  string
+>;
+
+/** A route in the generator's words: those of its record, without what only the gateway reads. */
+function described(key: string, heading: string, record: RouteRecord): RouteConfig {
+  const { auth, guide: _guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
+  const { replies, errors = refusal, ...words } = rest;
+  const { method, path } = methodAndPath(key);
+  return {
+    ...words,
+    method: METHODS[method],
+    path: path.replace(/:(\w+)/g, "{$1}"),
+    responses: { ...replies, ...(errors === null ? {} : { default: errors }) },
+    ...(auth === null ? {} : { security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }] }),
+    tags: [heading],
+  };
 }

@@ -1,11 +1,11 @@
 /** Routes of groups that are running or have ended. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
-import { batchReply } from "../contract/batch.ts";
-import { graphOutline, graphReply } from "../contract/graph/replies.ts";
-import { reportDocument, resultsPage, runningGroup, slotLook } from "../contract/groups.ts";
-import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../limits.ts";
-import { asText, guarded, idParameter, json, slotStreams, whole } from "./parts.ts";
+import { batchReply } from "../batch.ts";
+import { graphOutline, graphReply } from "../graph/replies.ts";
+import { reportDocument, resultsPage, runningGroup, slotLook } from "../groups.ts";
+import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../../limits.ts";
+import { GRAPH_ID, asText, idParameter, json, slotStreams, whole } from "./parts.ts";
+import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
 
 /** The state of a group after it was cancelled, or if it had already ended. */
 const stoppedGroup = z
@@ -28,16 +28,17 @@ const formatParameter = {
   schema: { type: "string" as const, enum: ["markdown", "json", "coordinator", "swarm"] },
 };
 
-export const groups: RouteConfig[] = [
-  guarded({
-    method: "get",
-    path: "/dag/{id}",
+export const groups = family("Groups", {
+  "GET /dag/:id": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    where: GRAPH_ID,
     summary: "Returns a graph and its tasks as they are now; the same as /groups/{id}",
     parameters: [
       idParameter,
       whole("wait_ms", "How long to wait for the graph to end, ms", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
     ],
-    responses: {
+    replies: {
       200: {
         description: "The graph; as a stream, each task as it ends",
         content: {
@@ -46,31 +47,32 @@ export const groups: RouteConfig[] = [
         },
       },
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/dag/{id}/outline",
+  },
+  "GET /dag/:id/outline": {
+    auth: RUN_FIGURES,
+    guide: "docs/graphs.md",
     summary: "Returns which tasks a graph has and what each waits for, without their texts",
     parameters: [idParameter],
-    responses: { 200: json(graphOutline, "The shape of the graph, as its last change has left it") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/dag/{id}",
+    replies: { 200: json(graphOutline, "The shape of the graph, as its last change has left it") },
+  },
+  "DELETE /dag/:id": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    where: GRAPH_ID,
     summary: "Cancels a graph: tasks that wait never start, connections to upstreams are closed",
     parameters: [idParameter],
-    responses: { 200: json(stoppedGroup, "The state of the graph") },
-  }),
-  guarded({
-    method: "get",
-    path: "/groups/{id}",
+    replies: { 200: json(stoppedGroup, "The state of the graph") },
+  },
+  "GET /groups/:id": {
+    auth: RUN_FIGURES,
+    guide: "docs/groups.md",
     summary:
       "Returns the state of a group; after it has ended, the reply that /batch would have sent; of a graph, that of /dag",
     parameters: [
       idParameter,
       whole("wait_ms", "How long to wait for the group to end, ms", { minimum: 0, maximum: GROUP_WAIT_MS_MAX }),
     ],
-    responses: {
+    replies: {
       200: {
         description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
@@ -79,10 +81,10 @@ export const groups: RouteConfig[] = [
         },
       },
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/groups/{id}/results",
+  },
+  "GET /groups/:id/results": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Returns a group's slots in input order by page, or streams each slot as it ends",
     parameters: [
       idParameter,
@@ -92,7 +94,7 @@ export const groups: RouteConfig[] = [
         maximum: RESULTS_PAGE_MAX,
       }),
     ],
-    responses: {
+    replies: {
       200: {
         description: "One page; as a stream, all slots that have ended, then the others as they end",
         content: {
@@ -101,13 +103,13 @@ export const groups: RouteConfig[] = [
         },
       },
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/groups/{id}/report",
+  },
+  "GET /groups/:id/report": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Returns a report on a group: what each agent did, what failed and what to do next",
     parameters: [idParameter, formatParameter],
-    responses: {
+    replies: {
       200: {
         description: "Markdown tables, or JSON if `Accept` or `format` names it",
         content: {
@@ -116,33 +118,33 @@ export const groups: RouteConfig[] = [
         },
       },
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/groups/{id}/confirm",
+  },
+  "POST /groups/:id/confirm": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
     summary: "Lets a group start that awaits its confirmation; any other group stays as it is",
     parameters: [idParameter],
-    responses: { 200: json(stoppedGroup, "The state of the group") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/groups/{id}",
+    replies: { 200: json(stoppedGroup, "The state of the group") },
+  },
+  "DELETE /groups/:id": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Cancels a group: queued calls never start, connections to upstreams are closed",
     parameters: [idParameter],
-    responses: { 200: json(stoppedGroup, "The state of the group") },
-  }),
-  guarded({
-    method: "get",
-    path: "/groups/{id}/slots/{index}",
+    replies: { 200: json(stoppedGroup, "The state of the group") },
+  },
+  "GET /groups/:id/slots/:index": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Returns one call of a group, with the beginnings of its prompt and its answer",
     parameters: [idParameter, indexParameter],
-    responses: { 200: json(slotLook, "The call") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/groups/{id}/slots/{index}",
+    replies: { 200: json(slotLook, "The call") },
+  },
+  "DELETE /groups/:id/slots/:index": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Cancels one call of a group: it never starts, or its connection is closed; the other calls continue",
     parameters: [idParameter, indexParameter],
-    responses: { 200: json(stoppedGroup, "The state of the group") },
-  }),
-];
+    replies: { 200: json(stoppedGroup, "The state of the group") },
+  },
+});

@@ -1,10 +1,18 @@
 /** Files and uploads of OpenAI's API. OpenAI's reference describes their fields. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
-import { FILE_PURPOSES } from "../batch/files.ts";
-import { uploadCompleteBody, uploadCreateBody } from "../batch/uploads.ts";
-import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN, FILES_PAGE_MAX } from "../limits.ts";
-import { answerHeaders, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { FILE_PURPOSES } from "../../batch/files.ts";
+import { uploadCompleteBody, uploadCreateBody } from "../../batch/uploads.ts";
+import {
+  BATCH_BODY_BYTES_MAX,
+  FILES_PAGE_MAX,
+  FILE_EXPIRES_S_MAX,
+  FILE_EXPIRES_S_MIN,
+  FILE_FORM_BYTES_MAX,
+  PART_FORM_BYTES_MAX,
+  UPLOAD_COMPLETE_BYTES_MAX,
+} from "../../limits.ts";
+import { answerHeaders, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { CLIENTS, family } from "./record.ts";
 
 const opaque = z.looseObject({});
 const text = { type: "string" as const };
@@ -49,10 +57,11 @@ const contentHeaders = answerHeaders({
   etag: "Identifies this content, for `if-range`",
 });
 
-export const files: RouteConfig[] = [
-  guarded({
-    method: "post",
-    path: "/v1/files",
+export const files = family("Files", {
+  "POST /v1/files": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    bound: FILE_FORM_BYTES_MAX,
     summary: "Uploads a file; the form's fields may come in any order",
     request: form(
       "file",
@@ -63,11 +72,11 @@ export const files: RouteConfig[] = [
       },
       ["purpose"],
     ),
-    responses: { 200: json(opaque, "The file") },
-  }),
-  guarded({
-    method: "get",
-    path: "/v1/files",
+    replies: { 200: json(opaque, "The file") },
+  },
+  "GET /v1/files": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
     summary: "Lists the run's files",
     parameters: [
       whole("limit", "Files per page", { minimum: 1, maximum: FILES_PAGE_MAX }),
@@ -75,64 +84,68 @@ export const files: RouteConfig[] = [
       query("order", "Order of creation; default `desc`", { ...text, enum: ["asc", "desc"] }),
       query("purpose", "Return only files with this purpose", text),
     ],
-    responses: { 200: page },
-  }),
-  guarded({
-    method: "get",
-    path: "/v1/files/{id}",
+    replies: { 200: page },
+  },
+  "GET /v1/files/:id": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
     summary: "Describes a file",
     parameters: [idParameter],
-    responses: { 200: json(opaque, "The file") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/v1/files/{id}",
+    replies: { 200: json(opaque, "The file") },
+  },
+  "DELETE /v1/files/:id": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
     summary: "Deletes a file; a batch that is reading it continues",
     parameters: [idParameter],
-    responses: { 200: json(opaque, "Confirms the deletion") },
-  }),
-  guarded({
-    method: "get",
-    path: "/v1/files/{id}/content",
+    replies: { 200: json(opaque, "Confirms the deletion") },
+  },
+  "GET /v1/files/:id/content": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
     summary: "Returns a file's content, or a range of it",
     parameters: [
       idParameter,
       header("range", "A single byte range"),
       header("if-range", "ETag of the content that the range refers to"),
     ],
-    responses: {
+    replies: {
       200: { description: "The content", content, headers: contentHeaders },
       206: { description: "The requested range", content, headers: contentHeaders },
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/v1/uploads",
+  },
+  "POST /v1/uploads": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    bound: BATCH_BODY_BYTES_MAX,
     summary: "Starts an upload of a file in parts",
     request: jsonBody(uploadCreateBody),
-    responses: { 200: json(opaque, "The upload") },
-  }),
-  guarded({
-    method: "post",
-    path: "/v1/uploads/{id}/parts",
+    replies: { 200: json(opaque, "The upload") },
+  },
+  "POST /v1/uploads/:id/parts": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    bound: PART_FORM_BYTES_MAX,
     summary: "Adds a part of at most 64 MiB; parts may be sent in parallel",
     parameters: [idParameter],
     request: form("data", {}, []),
-    responses: { 200: json(opaque, "The part") },
-  }),
-  guarded({
-    method: "post",
-    path: "/v1/uploads/{id}/complete",
+    replies: { 200: json(opaque, "The part") },
+  },
+  "POST /v1/uploads/:id/complete": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    bound: UPLOAD_COMPLETE_BYTES_MAX,
     summary: "Creates the file from the listed parts, in the listed order",
     parameters: [idParameter],
     request: jsonBody(uploadCompleteBody),
-    responses: { 200: json(opaque, "The upload, with its file") },
-  }),
-  guarded({
-    method: "post",
-    path: "/v1/uploads/{id}/cancel",
+    replies: { 200: json(opaque, "The upload, with its file") },
+  },
+  "POST /v1/uploads/:id/cancel": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    opensNothing: true,
     summary: "Cancels an upload and deletes its parts",
     parameters: [idParameter],
-    responses: { 200: json(opaque, "The upload") },
-  }),
-];
+    replies: { 200: json(opaque, "The upload") },
+  },
+});

@@ -1,8 +1,8 @@
 /** The routes of contexts. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
-import { contextBody, contextDeleted, contextReply, contextsReply } from "../contract/contexts/contexts.ts";
-import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX, NAME_CHARS_MAX } from "../limits.ts";
-import { guarded, idParameter, json, whole, someText } from "./parts.ts";
+import { contextBody, contextDeleted, contextReply, contextsReply } from "../contexts/contexts.ts";
+import { CONTEXTS_PAGE_DEFAULT, CONTEXTS_PAGE_MAX, CONTEXT_BYTES_MAX, NAME_CHARS_MAX } from "../../limits.ts";
+import { idParameter, json, whole, someText } from "./parts.ts";
+import { CLIENTS, family } from "./record.ts";
 
 const query = (name: string, description: string, bounds: { minLength?: number; maxLength?: number } = {}) => ({
   name,
@@ -12,10 +12,11 @@ const query = (name: string, description: string, bounds: { minLength?: number; 
   schema: { type: "string" as const, ...bounds },
 });
 
-export const contexts: RouteConfig[] = [
-  guarded({
-    method: "post",
-    path: "/contexts",
+export const contexts = family("Contexts", {
+  "POST /contexts": {
+    auth: CLIENTS,
+    guide: "docs/contexts.md",
+    bound: CONTEXT_BYTES_MAX,
     summary: "Stores a text, so that calls of the run can refer to it. The same text has the same id",
     parameters: [
       query("name", "Its name, if the body is the text itself", { minLength: 1, maxLength: NAME_CHARS_MAX }),
@@ -26,33 +27,33 @@ export const contexts: RouteConfig[] = [
         content: { "application/json": { schema: contextBody }, "text/plain": { schema: someText } },
       },
     },
-    responses: {
+    replies: {
       200: json(contextReply, "The run had stored this text before"),
       201: json(contextReply, "The context"),
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/contexts",
+  },
+  "GET /contexts": {
+    auth: CLIENTS,
+    guide: "docs/contexts.md",
     summary: "Lists the run's contexts, newest first",
     parameters: [
       whole("limit", `Contexts per page; default ${CONTEXTS_PAGE_DEFAULT}`, { minimum: 1, maximum: CONTEXTS_PAGE_MAX }),
       query("after", "Last id of the previous page", { maxLength: 100 }),
     ],
-    responses: { 200: json(contextsReply, "One page") },
-  }),
-  guarded({
-    method: "get",
-    path: "/contexts/{id}",
+    replies: { 200: json(contextsReply, "One page") },
+  },
+  "GET /contexts/:id": {
+    auth: CLIENTS,
+    guide: "docs/contexts.md",
     summary: "Describes a context",
     parameters: [idParameter],
-    responses: { 200: json(contextReply, "The context") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/contexts/{id}",
+    replies: { 200: json(contextReply, "The context") },
+  },
+  "DELETE /contexts/:id": {
+    auth: CLIENTS,
+    guide: "docs/contexts.md",
     summary: "Deletes a context at once. Calls that refer to it and are not sent yet fail with `not_found`, at no cost",
     parameters: [idParameter],
-    responses: { 200: json(contextDeleted, "Confirms the deletion") },
-  }),
-];
+    replies: { 200: json(contextDeleted, "Confirms the deletion") },
+  },
+});

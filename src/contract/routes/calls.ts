@@ -1,17 +1,17 @@
 /** Routes that make LLM calls. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
-import { batchBody, batchReply, quoteReply } from "../contract/batch.ts";
-import { dagBody } from "../contract/graph/dag.ts";
-import { planBody, planReply } from "../contract/graph/plan.ts";
-import { dagPatch } from "../contract/graph/patch.ts";
-import { dagQuoteReply, graphReply, graphValidation } from "../contract/graph/replies.ts";
-import { runningGroup } from "../contract/groups.ts";
-import { queryBody, queryReply } from "../contract/query.ts";
+import { batchBody, batchReply, quoteReply } from "../batch.ts";
+import { dagBody } from "../graph/dag.ts";
+import { planBody, planReply } from "../graph/plan.ts";
+import { dagPatch } from "../graph/patch.ts";
+import { dagQuoteReply, graphReply, graphValidation } from "../graph/replies.ts";
+import { runningGroup } from "../groups.ts";
+import { queryBody, queryReply } from "../query.ts";
+import { BODY_BYTES_MAX, CALL_BODY_BYTES_MAX, GRAPH_BODY_BYTES_MAX, GRAPH_CHANGE_BYTES_MAX } from "../../limits.ts";
 import {
+  GRAPH_ID,
   answerHeaders,
   flag,
-  guarded,
   header,
   idempotencyKey,
   idParameter,
@@ -22,6 +22,7 @@ import {
   traceHeader,
   traceHeaders,
 } from "./parts.ts";
+import { CLIENTS, family } from "./record.ts";
 
 const durable = [
   ...traceHeaders,
@@ -55,10 +56,11 @@ const graphBody = {
   },
 };
 
-export const calls: RouteConfig[] = [
-  guarded({
-    method: "post",
-    path: "/query",
+export const calls = family("Calls", {
+  "POST /query": {
+    auth: CLIENTS,
+    guide: "docs/query.md",
+    bound: CALL_BODY_BYTES_MAX,
     summary: "Makes one LLM call",
     parameters: durable,
     request: {
@@ -67,7 +69,7 @@ export const calls: RouteConfig[] = [
         content: { "application/json": { schema: queryBody }, "text/plain": { schema: someText } },
       },
     },
-    responses: {
+    replies: {
       200: {
         description: "The answer; only its text if `Accept` is `text/plain`",
         headers: replayed,
@@ -75,14 +77,15 @@ export const calls: RouteConfig[] = [
       },
       202: accepted,
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/batch",
+  },
+  "POST /batch": {
+    auth: CLIENTS,
+    guide: "docs/batch.md",
+    bound: BODY_BYTES_MAX,
     summary: "Makes an ordered list of LLM calls in parallel",
     parameters: [flag("quote", "`1`: return an estimate of the cost; nothing is reserved or sent"), ...durable],
     request: jsonBody(batchBody),
-    responses: {
+    replies: {
       200: {
         description:
           "One result per call in input order, after all have ended or streamed as each ends; the estimate if `quote=1`",
@@ -94,14 +97,15 @@ export const calls: RouteConfig[] = [
       },
       202: accepted,
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/dag",
+  },
+  "POST /dag": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    bound: GRAPH_BODY_BYTES_MAX,
     summary: "Makes LLM calls that depend on each other",
     parameters: [flag("quote", "`1`: return an estimate of the cost; nothing is reserved or sent"), ...durable],
     request: graphBody,
-    responses: {
+    replies: {
       200: {
         description:
           "What became of each task, after all have ended or streamed as each ends; the estimate if `quote=1`",
@@ -113,33 +117,36 @@ export const calls: RouteConfig[] = [
       },
       202: accepted,
     },
-  }),
-  guarded({
-    method: "patch",
-    path: "/dag/{id}",
+  },
+  "PATCH /dag/:id": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    bound: GRAPH_CHANGE_BYTES_MAX,
+    where: GRAPH_ID,
     summary: "Changes a graph that runs, all or nothing",
     parameters: [idParameter],
     request: jsonBody(dagPatch),
-    responses: {
+    replies: {
       200: json(
         graphReply,
         "The graph after the change. The same request once more is answered, and not applied twice",
       ),
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/plan",
+  },
+  "POST /plan": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    bound: CALL_BODY_BYTES_MAX,
     summary: "Has a model write a graph of calls for a goal, and runs it",
     request: jsonBody(planBody),
-    responses: { 200: json(planReply, "The plan, or the plans, with what became of them") },
-  }),
-  guarded({
-    method: "post",
-    path: "/groups/{id}/retry",
+    replies: { 200: json(planReply, "The plan, or the plans, with what became of them") },
+  },
+  "POST /groups/:id/retry": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
     summary: "Retries a group that has ended: makes its calls again, except those that completed",
     parameters: [idParameter, ...durable],
-    responses: {
+    replies: {
       200: {
         description: "The new group with all its results, after its end or streamed as each call ends",
         headers: replayed,
@@ -150,13 +157,13 @@ export const calls: RouteConfig[] = [
       },
       202: accepted,
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/dag/{id}/retry",
+  },
+  "POST /dag/:id/retry": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
     summary: "Runs a graph that has ended once more, without the calls that completed",
     parameters: [idParameter, ...durable],
-    responses: {
+    replies: {
       200: {
         description: "The new graph, after all of its tasks have ended or streamed as each ends",
         headers: replayed,
@@ -167,14 +174,16 @@ export const calls: RouteConfig[] = [
       },
       202: accepted,
     },
-  }),
-  guarded({
-    method: "post",
-    path: "/dag/validate",
+  },
+  "POST /dag/validate": {
+    auth: CLIENTS,
+    guide: "docs/graphs.md",
+    opensNothing: true,
+    bound: GRAPH_BODY_BYTES_MAX,
     summary: "Checks a graph of calls; nothing is stored, reserved or sent",
     request: graphBody,
-    responses: {
+    replies: {
       200: json(graphValidation, "The graph is valid; an invalid one is refused with 422 `invalid_graph`"),
     },
-  }),
-];
+  },
+});

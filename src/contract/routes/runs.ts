@@ -1,5 +1,4 @@
 /** Routes of runs and their budgets. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
 import {
   budgetDocument,
@@ -14,11 +13,11 @@ import {
   runSummaryList,
   runLookDocument,
   usageTotals,
-} from "../contract/runs.ts";
+} from "../runs.ts";
+import { PATCH_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../../limits.ts";
 import {
   answerHeaders,
   flag,
-  guarded,
   idempotencyKey,
   idParameter,
   json,
@@ -26,16 +25,18 @@ import {
   traceHeader,
   traceHeaders,
 } from "./parts.ts";
+import { CLIENTS, OPERATOR, FIGURES, RUN_FIGURES, family } from "./record.ts";
 
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).meta({ id: "Flushed" });
 
 const reset = flag("reset", "`1`: return the totals once more, then reset them to zero");
 const subtree = flag("subtree", "`1`: add the figures of all runs below it as `subtree`");
 
-export const runs: RouteConfig[] = [
-  guarded({
-    method: "post",
-    path: "/runs",
+export const runs = family("Runs", {
+  "POST /runs": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
+    bound: RUN_BODY_BYTES_MAX,
     summary: "Opens a run and returns its token. With a run token as the credential, opens a child run",
     description:
       "A child run reserves its whole budget in its parent. With an Idempotency-Key, a repeated request returns the same " +
@@ -43,97 +44,102 @@ export const runs: RouteConfig[] = [
       "room in the parent: 409 `no_capacity` with `reasons` if there is none in time, 422 `infeasible` if it can never fit.",
     parameters: [idempotencyKey, ...traceHeaders],
     request: { body: { content: { "application/json": { schema: runBody } } } },
-    responses: {
+    replies: {
       201: {
         ...json(openedRunDocument, "The run and its token. No other response contains the token"),
         headers: answerHeaders(traceHeader),
       },
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs",
+  },
+  "GET /runs": {
+    auth: FIGURES,
+    guide: "docs/runs.md",
     summary: "Lists root runs, newest first (operator only)",
     request: { query: runListQuery },
-    responses: { 200: json(z.union([runList, runSummaryList]), "One page; with `view=summary`, of summaries") },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}",
+    replies: { 200: json(z.union([runList, runSummaryList]), "One page; with `view=summary`, of summaries") },
+  },
+  "GET /runs/:id": {
+    auth: RUN_FIGURES,
+    guide: "docs/runs.md",
     summary: "Describes a run",
     parameters: [idParameter, subtree],
-    responses: { 200: json(runLookDocument, "The run") },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}/children",
+    replies: { 200: json(runLookDocument, "The run") },
+  },
+  "GET /runs/:id/children": {
+    auth: RUN_FIGURES,
+    guide: "docs/runs.md",
     summary: "Lists the runs that a run has opened, newest first, whether they have ended or not",
     parameters: [idParameter],
     request: { query: childListQuery },
-    responses: { 200: json(runList, "One page") },
-  }),
-  guarded({
-    method: "patch",
-    path: "/runs/{id}",
+    replies: { 200: json(runList, "One page") },
+  },
+  "PATCH /runs/:id": {
+    auth: OPERATOR,
+    guide: "docs/runs.md",
+    opensNothing: true,
+    bound: PATCH_BODY_BYTES_MAX,
     summary: "Changes a run's limits, width, lifetime or models, pauses or resumes it (operator only)",
     parameters: [idParameter],
     request: jsonBody(patchBody),
-    responses: { 200: json(patchedRunDocument, "The run as it is now") },
-  }),
-  guarded({
-    method: "post",
-    path: "/runs/{id}/close",
+    replies: { 200: json(patchedRunDocument, "The run as it is now") },
+  },
+  "POST /runs/:id/close": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
+    opensNothing: true,
     summary:
       "Closes a run and all runs below it: calls in flight finish, queued calls are cancelled, the unspent budget returns to the parent",
     parameters: [idParameter],
-    responses: { 200: json(runDocument, "The run") },
-  }),
-  guarded({
-    method: "delete",
-    path: "/runs/{id}",
+    replies: { 200: json(runDocument, "The run") },
+  },
+  "DELETE /runs/:id": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
     summary: "Cancels a run and all runs below it at once: connections to upstreams are closed",
     parameters: [idParameter],
-    responses: { 200: json(runDocument, "The run") },
-  }),
-  guarded({
-    method: "get",
-    path: "/run",
+    replies: { 200: json(runDocument, "The run") },
+  },
+  "GET /run": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
     summary: "Describes the caller's own run",
-    responses: { 200: json(runDocument, "The run") },
-  }),
-  guarded({
-    method: "get",
-    path: "/budget",
+    replies: { 200: json(runDocument, "The run") },
+  },
+  "GET /budget": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
     summary: "Returns the budget of the caller's own run",
-    responses: { 200: json(budgetDocument, "Limit, spent, reserved and remaining, in each dimension") },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}/usage",
+    replies: { 200: json(budgetDocument, "Limit, spent, reserved and remaining, in each dimension") },
+  },
+  "GET /runs/:id/usage": {
+    auth: RUN_FIGURES,
+    guide: "docs/runs.md",
     summary:
       "Returns calls, tokens and cost of a run since the last reset, in total and by model; child runs are not included",
     parameters: [idParameter, reset, subtree],
-    responses: { 200: json(usageTotals, "The totals") },
-  }),
-  guarded({
-    method: "get",
-    path: "/usage",
+    replies: { 200: json(usageTotals, "The totals") },
+  },
+  "GET /usage": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
     summary: "The same for the caller's own run",
     parameters: [reset, subtree],
-    responses: { 200: json(usageTotals, "The totals") },
-  }),
-  guarded({
-    method: "post",
-    path: "/runs/{id}/stats/reset",
+    replies: { 200: json(usageTotals, "The totals") },
+  },
+  "POST /runs/:id/stats/reset": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
+    opensNothing: true,
     summary: "Resets `stats` and `metrics` of a run to zero; its budget does not change",
     parameters: [idParameter],
-    responses: { 200: json(runDocument, "The run as it is now") },
-  }),
-  guarded({
-    method: "post",
-    path: "/runs/{id}/flush",
+    replies: { 200: json(runDocument, "The run as it is now") },
+  },
+  "POST /runs/:id/flush": {
+    auth: CLIENTS,
+    guide: "docs/query.md",
+    opensNothing: true,
     summary: "Closes the coalescing window: the next call of /query starts a new group",
     parameters: [idParameter],
-    responses: { 200: json(flushed, "The window is closed") },
-  }),
-];
+    replies: { 200: json(flushed, "The window is closed") },
+  },
+});

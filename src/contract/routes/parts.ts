@@ -1,9 +1,8 @@
-/** Building blocks of the route descriptions. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
+/** Building blocks of the records of routes. */
 import type * as z from "zod";
-import { errorBody } from "../contract/errors.ts";
-import { IDEMPOTENCY_KEY_CHARS_MAX } from "../limits.ts";
-import { TRACE_HEADER } from "../trace-context.ts";
+import { errorBody } from "../errors.ts";
+import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.ts";
+import { TRACE_HEADER } from "../../trace-context.ts";
 
 const text = { type: "string" } as const;
 
@@ -49,20 +48,8 @@ export const jsonBody = (schema: z.ZodType) => ({
 
 export const refusal = json(errorBody, "The request was refused or failed; `error.code` has the reason");
 
-/** A route that needs no credential. */
-export const open = (path: string, summary: string, schema: z.ZodType): RouteConfig => ({
-  method: "get",
-  path,
-  summary,
-  responses: { 200: json(schema, summary), default: refusal },
-});
-
-/** A route that needs a credential. */
-export const guarded = (route: Omit<RouteConfig, "security">): RouteConfig => ({
-  ...route,
-  security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }],
-  responses: { ...route.responses, default: refusal },
-});
+/** What `:id` of a graph matches: ids of graphs never begin with a v, and `/dag/validate` is another path. */
+export const GRAPH_ID = { id: "[^v/][^/]*" } as const;
 
 export const idParameter = { name: "id", in: "path", required: true, schema: text } as const;
 

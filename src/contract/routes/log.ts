@@ -1,9 +1,9 @@
 /** Routes of a run's log: its history, its events as they happen, and the client's own events. */
-import type { RouteConfig } from "@asteasolutions/zod-to-openapi";
 import * as z from "zod";
-import { appendedReply, clientEvent } from "../contract/events.ts";
-import { CLIENT_EVENTS_PER_POST_MAX } from "../limits.ts";
-import { asText, eventStream, guarded, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { appendedReply, clientEvent } from "../events.ts";
+import { CLIENT_EVENTS_PER_POST_MAX, LOG_BODY_BYTES_MAX } from "../../limits.ts";
+import { asText, eventStream, header, idParameter, json, jsonBody, whole } from "./parts.ts";
+import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
 
 /** The fields that every line of a log has; the others depend on its `event_type`. */
 export const logLine = z
@@ -46,51 +46,53 @@ const after = whole("after", "`seq` of the last event that the reader has; the r
 
 const added = {
   request: jsonBody(z.union([clientEvent, z.array(clientEvent).max(CLIENT_EVENTS_PER_POST_MAX)])),
-  responses: { 201: json(appendedReply, "The events are stored") },
+  replies: { 201: json(appendedReply, "The events are stored") },
 };
 
-export const log: RouteConfig[] = [
-  guarded({
-    method: "get",
-    path: "/runs/{id}/log",
+export const log = family("Log", {
+  "GET /runs/:id/log": {
+    auth: RUN_FIGURES,
+    guide: "docs/log.md",
     summary: "Returns a run's log so far: one `LogLine` per line, as JSON",
     description:
       "A token has `log_readers_per_token_max` readers of a log at once, with those of its trace and its saved page; a further one is refused with 503.",
     parameters: [idParameter, after, whole("limit", "Most events of the response; absent = all", { minimum: 1 })],
-    responses: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}/trace.json",
+    replies: { 200: asText("Lines in order of `seq`", "application/x-ndjson") },
+  },
+  "GET /runs/:id/trace.json": {
+    auth: RUN_FIGURES,
+    guide: "docs/log.md",
     summary: "Returns a run's log so far as a trace that ui.perfetto.dev and chrome://tracing open",
     parameters: [idParameter],
-    responses: {
+    replies: {
       200: json(trace, "Spans of groups, calls, attempts and tools; counters of calls in flight and of USD"),
     },
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}/page.html",
+  },
+  "GET /runs/:id/page.html": {
+    auth: RUN_FIGURES,
+    guide: "docs/run-page.md",
     summary: "Returns the page of a run as one file that shows the run without a gateway, for a report of a problem",
     parameters: [idParameter],
-    responses: { 200: asText("The page, as a download", "text/html") },
-  }),
-  guarded({
-    method: "post",
-    path: "/runs/{id}/log",
+    replies: { 200: asText("The page, as a download", "text/html") },
+  },
+  "POST /runs/:id/log": {
+    auth: CLIENTS,
+    guide: "docs/log.md",
+    bound: LOG_BODY_BYTES_MAX,
     summary: "Adds the client's own events to a run's log",
     parameters: [idParameter],
     ...added,
-  }),
-  guarded({
-    method: "post",
-    path: "/log",
+  },
+  "POST /log": {
+    auth: CLIENTS,
+    guide: "docs/log.md",
+    bound: LOG_BODY_BYTES_MAX,
     summary: "Adds the client's own events to the log of the caller's own run",
     ...added,
-  }),
-  guarded({
-    method: "get",
-    path: "/runs/{id}/events",
+  },
+  "GET /runs/:id/events": {
+    auth: RUN_FIGURES,
+    guide: "docs/log.md",
     summary: "Streams a run's log from its beginning, then each new event, until the run ends",
     description:
       "Server-sent events: `id` is `seq`, `event` is `event_type`, `data` is a `LogLine`. A WebSocket upgrade sends the " +
@@ -104,9 +106,9 @@ export const log: RouteConfig[] = [
         pattern: "^\\d{0,15}$",
       }),
     ],
-    responses: {
+    replies: {
       101: { description: "A WebSocket, if the request has `Upgrade: websocket`" },
       200: { description: "Server-sent events", content: eventStream("JSON of a `LogLine`") },
     },
-  }),
-];
+  },
+});

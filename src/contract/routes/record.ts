@@ -1,0 +1,104 @@
+/** What the gateway knows of a route beside its handler. The record is the route's one home: docs/ has its guide. */
+import type * as z from "zod";
+
+/** The methods of routes. A HEAD request is answered as GET. */
+export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
+export type Method = (typeof METHODS)[number];
+
+/** A route as guides name it, such as `GET /runs/:id`. */
+export type RouteKey = `${Method} /${string}`;
+
+/**
+ * Whose credential opens a route. A run's token acts for its run and the runs below it. A viewer's key reads figures. A pull worker's
+ * token acts for the one run in the path.
+ */
+export type Holder = "operator" | "run" | "viewer" | "worker";
+
+/** For clients: the operator may act for each run. */
+export const CLIENTS: readonly Holder[] = ["operator", "run"];
+/** For the operator alone. */
+export const OPERATOR: readonly Holder[] = ["operator"];
+/** Figures of all runs. docs/security.md says what each leaves out for viewers. */
+export const FIGURES: readonly Holder[] = ["operator", "viewer"];
+/** Figures of one run: the same for its clients. */
+export const RUN_FIGURES: readonly Holder[] = ["operator", "run", "viewer"];
+/** What a pull worker does. */
+export const WORKERS: readonly Holder[] = ["operator", "run", "worker"];
+
+/** A JSON schema that is written by hand, where no input is parsed with it. */
+export type JsonSchema = {
+  type?: "string" | "integer" | "object";
+  description?: string;
+  format?: string;
+  pattern?: string;
+  enum?: string[];
+  minimum?: number;
+  maximum?: number;
+  minLength?: number;
+  maxLength?: number;
+  properties?: Record<string, JsonSchema>;
+  required?: string[];
+};
+
+/** Schemas of a body by media type. */
+export type Content = Record<string, { schema: z.ZodType | JsonSchema }>;
+
+export type Parameter = {
+  name: string;
+  in: "path" | "query" | "header";
+  required: boolean;
+  description?: string;
+  schema: JsonSchema;
+};
+
+export type Reply = {
+  description: string;
+  headers?: Record<string, { description: string; schema: JsonSchema }>;
+  content?: Content;
+};
+
+/** The body that a route reads. A route of POST, PUT or PATCH without it drops what is sent, up to `EMPTY_BODY_BYTES_MAX`. */
+type Body = {
+  request: { body: { description?: string; required?: boolean; content: Content } };
+  /** Most bytes of the body. */
+  bound: number;
+};
+
+type NoBody = { request?: { query: z.ZodObject }; bound?: undefined };
+
+export type RouteRecord = {
+  /** Whose credential it needs; null = none. */
+  auth: readonly Holder[] | null;
+  summary: string;
+  description?: string;
+  parameters?: Parameter[];
+  /** Replies by status. Every refusal has another status and the form `errors`. */
+  replies: Readonly<Record<number, Reply>>;
+  /** The form of refusals; absent = that of most routes, null = there are none. */
+  errors?: Reply | null;
+  /** The page that describes it, by its path in the repository. */
+  guide: `${string}.md`;
+  /** What a parameter of the path matches, if not every text: a regular expression by parameter. */
+  where?: Readonly<Record<string, string>>;
+  /**
+   * That it changes something although the disk is nearly full: it ends or frees what is stored, delivers what is open, or stores
+   * nothing. Other routes that change something are refused then.
+   */
+  opensNothing?: true;
+  /** Its name among the links of `GET /`. */
+  link?: string;
+} & (Body | NoBody);
+
+/** The routes under one heading of the reference; null = the reference does not list them. */
+export type Family<Key extends RouteKey = RouteKey> = {
+  heading: string | null;
+  routes: Readonly<Record<Key, RouteRecord>>;
+};
+
+/** A family whose type has the keys of its routes, and nothing else of them. */
+export function family<Key extends RouteKey>(
+  heading: string | null,
+  routes: Readonly<Record<Key, RouteRecord>>,
+): Family<Key> {
+  return { heading, routes };
+}

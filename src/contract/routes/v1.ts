@@ -1,0 +1,145 @@
+/** Routes of OpenAI's and Anthropic's APIs. The providers' references describe their fields. */
+import * as z from "zod";
+import { batchCreateBody } from "../../batch/create.ts";
+import { BATCH_BODY_BYTES_MAX, BATCHES_PAGE_MAX, BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.ts";
+import {
+  chatBody,
+  completionsBody,
+  embeddingsBody,
+  messagesBody,
+  responsesBody,
+  tokenCountBody,
+} from "../dialects/relayed.ts";
+import { anthropicErrorBody, errorBody, relayedErrorBody } from "../errors.ts";
+import {
+  answerHeaders,
+  eventStream,
+  header,
+  idParameter,
+  json,
+  jsonBody,
+  traceHeader,
+  traceHeaders,
+  whole,
+} from "./parts.ts";
+import { CLIENTS, family } from "./record.ts";
+
+const opaque = z.looseObject({});
+
+const listed = z.looseObject({ object: z.literal("list"), data: z.array(opaque) });
+
+/** `own`: the form of the gateway's own errors on a route that also relays the upstream's. */
+const relayed = (own: z.ZodType) =>
+  json(z.union([own, relayedErrorBody]), "The gateway's refusal, or the upstream's own error");
+
+/** A call whose body and answer are relayed byte for byte. */
+const passed = (
+  summary: string,
+  { body, streams = false, own = errorBody }: { body: z.ZodType; streams?: boolean; own?: z.ZodType },
+) => ({
+  auth: CLIENTS,
+  guide: "docs/v1.md" as const,
+  summary,
+  parameters: traceHeaders,
+  bound: BODY_BYTES_MAX,
+  request: {
+    body: {
+      description: "As the upstream expects it. `model` may name the upstream: `upstream/model`",
+      required: true,
+      content: { "application/json": { schema: body } },
+    },
+  },
+  replies: {
+    200: {
+      description:
+        "The upstream's answer, with `usage.cost` added. A stream whose events are not changed has its cost in a comment behind them: `: fanout cost=0.000123`",
+      headers: answerHeaders(traceHeader),
+      content: {
+        "application/json": { schema: opaque },
+        ...(streams ? eventStream("JSON as the upstream sent it; `[DONE]` at the end of OpenAI's streams") : {}),
+      },
+    },
+  },
+  errors: relayed(own),
+});
+
+/** An object that an upstream, or the gateway, stores under an id. */
+const keptThing = (summary: string) => ({
+  auth: CLIENTS,
+  summary,
+  parameters: [idParameter],
+  replies: { 200: json(opaque, "The object") },
+});
+
+/** An object that an upstream stores: its answers are relayed, too. */
+const upstreamThing = (summary: string) => ({
+  ...keptThing(summary),
+  guide: "docs/v1.md" as const,
+  errors: relayed(errorBody),
+});
+
+export const v1 = family("OpenAI and Anthropic", {
+  "POST /v1/chat/completions": passed("OpenAI's chat completions", { body: chatBody, streams: true }),
+  "POST /v1/completions": passed("OpenAI's completions", { body: completionsBody, streams: true }),
+  "POST /v1/embeddings": passed("OpenAI's embeddings", { body: embeddingsBody }),
+  "POST /v1/responses": passed("OpenAI's responses", { body: responsesBody, streams: true }),
+  "GET /v1/responses/:id": upstreamThing("Returns a response that its upstream stores for this run"),
+  "DELETE /v1/responses/:id": upstreamThing("Deletes a response at its upstream"),
+  "POST /v1/responses/:id/cancel": {
+    ...upstreamThing("Cancels a response that is running in the background"),
+    opensNothing: true,
+  },
+  "GET /v1/responses/:id/input_items": upstreamThing("Lists the input items of a stored response"),
+  "POST /v1/messages": passed("Anthropic's messages", { body: messagesBody, streams: true, own: anthropicErrorBody }),
+  "POST /v1/messages/count_tokens": {
+    ...passed("Counts the tokens of a message, free of charge", { body: tokenCountBody, own: anthropicErrorBody }),
+    opensNothing: true,
+  },
+  "GET /v1/models": {
+    auth: CLIENTS,
+    guide: "docs/v1.md",
+    summary: "Lists the models that the run may use, as `upstream/model`",
+    replies: { 200: json(listed, "The models") },
+  },
+  "GET /v1/models/:id": {
+    ...keptThing("Describes a model; its id may contain slashes"),
+    guide: "docs/v1.md",
+    where: { id: ".+" },
+  },
+  "POST /v1/batches": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    summary: "Creates a batch: the calls of an uploaded file",
+    parameters: [
+      header("idempotency-key", "A repeated request with the same key and body returns the same batch", {
+        maxLength: IDEMPOTENCY_KEY_CHARS_MAX,
+        pattern: "^[!-~]+$",
+      }),
+    ],
+    bound: BATCH_BODY_BYTES_MAX,
+    request: jsonBody(batchCreateBody),
+    replies: { 200: json(opaque, "The batch") },
+  },
+  "GET /v1/batches": {
+    auth: CLIENTS,
+    guide: "docs/batch-api.md",
+    summary: "Lists the run's batches, newest first",
+    parameters: [
+      whole("limit", "Batches per page", { minimum: 1, maximum: BATCHES_PAGE_MAX }),
+      {
+        name: "after",
+        in: "query",
+        required: false,
+        description: "Last id of the previous page",
+        schema: { type: "string" },
+      },
+    ],
+    replies: { 200: json(listed, "One page") },
+  },
+  "GET /v1/batches/:id": { ...keptThing("Describes a batch"), guide: "docs/batch-api.md" },
+  "POST /v1/batches/:id/cancel": {
+    ...keptThing("Cancels a batch"),
+    guide: "docs/batch-api.md",
+    opensNothing: true,
+  },
+});
