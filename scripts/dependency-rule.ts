@@ -8,7 +8,7 @@ import { posix } from "node:path";
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["turnover", /^src\/turnover\//],
-  ["words", /^src\/(errors|limits|call|trace-context|version)\.ts$/],
+  ["words", /^src\/(errors|limits|answer|call|trace-context|version)\.ts$/],
   ["core", /^src\/(engine|budget|gate|graph|pull)\//],
   ["pattern", /^src\/pattern\//],
   ["replay", /^src\/replay\//],

@@ -64,6 +64,10 @@ export type PlacedContext = {
   place: ContextPlace;
 };
 
+/** Parts of an answer that a call can ask for. */
+export const INCLUDED = ["message", "logprobs"] as const;
+export type Included = (typeof INCLUDED)[number];
+
 /** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
 export type BodyOptions = {
   system?: string;
@@ -72,6 +76,8 @@ export type BodyOptions = {
   params?: Record<string, unknown>;
   /** The JSON Schema that the answer must fit; the edge has compiled it once. Absent = the answer is not checked. */
   schema?: Record<string, unknown>;
+  /** What the client wants to see of an answer beside its text; absent = what the text does not say. */
+  include?: readonly Included[];
   /** A text that the run has stored, which the executor inserts. The edge has found it: before, it is a reference. */
   context?: PlacedContext;
 };
@@ -308,22 +314,37 @@ export type Checked = {
   again?: true;
 };
 
+/** What a model answered: one type from the readers of the providers' formats to the replies. */
+export type Answer = {
+  /** The text of its message; "" if it has none, as beside tool calls. */
+  text: string;
+  /** What it has beside the text; absent = its message is that text only, and nobody asked for more. */
+  parts?: AnswerParts;
+  /** The model that the answer names. */
+  model: string;
+  finishReason: string | null;
+  /** Set if the provider marks the answer as a refusal, apart from its finish reason. */
+  refused?: true;
+  /** null if the answer has none: then the reservation stays charged as an estimate. */
+  usage: Usage | null;
+};
+
+/** Parts of an answer as JSON texts without line breaks: parsed numbers would lose digits, and parsed objects their order. */
+export type AnswerParts = {
+  /** The whole message in its chat form. */
+  message?: string;
+  /** The log probabilities of its tokens. */
+  logprobs?: string;
+};
+
 /** The outcome of an attempt; an executor never throws instead. `latencyMs` counts from dispatch. */
 export type Outcome =
-  | {
+  | (Answer & {
       kind: "success";
-      text: string;
-      /** The model that the answer names. */
-      model: string;
-      finishReason: string | null;
-      /** Set if the provider marks the answer as a refusal, apart from its finish reason. */
-      refused?: true;
       /** Set if the answer ended at a cap that the budget had lowered; the engine sets it, executors do not. */
       cappedBy?: "budget";
       /** Of a call with a schema; absent = the executor checked nothing. */
       checked?: Checked;
-      /** null if the answer has none: then the reservation stays charged as an estimate. */
-      usage: Usage | null;
       /** Absent unless content is exported. */
       content?: SpanContent;
       latencyMs: number;
@@ -334,7 +355,7 @@ export type Outcome =
       ttfbMs?: number;
       /** Set if the answer came as a stream. */
       streamed?: true;
-    }
+    })
   | {
       kind: "failure";
       class: FailureClass;

@@ -1,4 +1,5 @@
 /** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
+import { partsOf } from "../../src/answer.ts";
 import { giveUp } from "../../src/engine/cancel.ts";
 import { openCredit, termsOf } from "../../src/engine/credit/lend.ts";
 import { applyReport } from "../../src/engine/credit/report.ts";
@@ -215,7 +216,8 @@ export function noteBegun({ engine }: Pick<SingleCalls, "engine">, attemptId: st
 function record({ replay }: SingleCalls, recorded: RecordedCall, outcome: Outcome): void {
   if (outcome.kind !== "success" || (outcome.checked?.violation ?? null) !== null) return;
   const { text, model, finishReason, checked } = outcome;
-  replay?.callAnswered(recorded, { text, model, finishReason, ...(checked === undefined ? {} : { isJson: true }) });
+  const checkedJson = checked === undefined ? {} : { isJson: true as const };
+  replay?.callAnswered(recorded, { text, ...partsOf(outcome), model, finishReason, ...checkedJson });
 }
 
 /** The permit that this call was granted before, in a reply that never arrived; null if it has none. */

@@ -3,6 +3,7 @@
  * or with the outcome of an equal call. `endSlot` is the only step into a final state; the functions after it are the
  * ways in which a queued slot ends.
  */
+import { partsOf } from "../answer.ts";
 import { ruleText } from "../aggregate/early-stop.ts";
 import { saysEnough } from "../aggregate/judged-stop.ts";
 import { isBudgetReason } from "../budget/admit.ts";
@@ -319,7 +320,7 @@ export function shareWithSlot(state: EngineState, slotId: number, outcome: Outco
   }
   noteCheck(record, outcome, false);
   const { text, model, finishReason } = outcome;
-  const answer = { text, model, finishReason, reason: null, ...cappedOf(outcome) };
+  const answer = { text, ...partsOf(outcome), model, finishReason, reason: null, ...cappedOf(outcome) };
   endSlot(state, group, { ...record, state: "completed", ...answer }, {}, nowMs);
 }
 

@@ -1,7 +1,7 @@
 /** The stored record of a slot that is no longer fresh, and how its attempts add up. */
 import type { Samples } from "../aggregate/samples.ts";
 import type { Amounts } from "../budget/ledger.ts";
-import type { Outcome } from "../call.ts";
+import type { AnswerParts, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import type { Position } from "./shard.ts";
 import type { SlotState } from "./slot.ts";
@@ -24,6 +24,8 @@ export type SlotRecord = {
   /** Set if the gateway cut the answer short. */
   cappedBy?: "budget";
   text: string | null;
+  /** What its answer has beside the text; absent = nothing. */
+  parts?: AnswerParts;
   reason: Reason | null;
   /** Name of the upstream that answered, of a call that asked for a route. */
   upstream?: string;
@@ -60,7 +62,10 @@ export type Course = {
 export type Step = { model: string; outcome: string; attempts: number; costNanoUsd: number };
 
 /** The fields of a record that are those of its answer. */
-export type KeptAnswer = Pick<SlotRecord, "text" | "model" | "finishReason" | "cappedBy" | "upstream" | "checks">;
+export type KeptAnswer = Pick<
+  SlotRecord,
+  "text" | "parts" | "model" | "finishReason" | "cappedBy" | "upstream" | "checks"
+>;
 
 /** What the checks of a slot's answers have found. */
 export type SlotChecks = {
@@ -107,10 +112,23 @@ export function hasInvalidAnswer(
   return record !== undefined && record.model === null && record.text !== null && record.checks?.violation != null;
 }
 
+/** The text of a record, and what it has beside it. */
+export function answerIn({ text, parts }: SlotRecord): Pick<SlotRecord, "text" | "parts"> {
+  return parts === undefined ? { text } : { text, parts };
+}
+
+/** Writes a text and what it has beside it into a record. */
+export function setAnswer(record: SlotRecord, { text, parts }: Pick<SlotRecord, "text" | "parts">): void {
+  record.text = text;
+  if (parts === undefined) delete record.parts;
+  else record.parts = parts;
+}
+
 /** The record without the answer that a slot had before it ended in another way. */
 export function withoutAnswer(record: SlotRecord): SlotRecord {
-  if (hasInvalidAnswer(record)) return { ...record, text: null };
-  return record.model === null ? record : { ...record, model: null, finishReason: null, text: null };
+  const { parts: _, ...rest } = record;
+  if (hasInvalidAnswer(record)) return { ...rest, text: null };
+  return record.model === null ? record : { ...rest, model: null, finishReason: null, text: null };
 }
 
 type EndedAttempt = { charge: Amounts; estimated: boolean; attempt: number; queuedMs: number };
@@ -136,10 +154,10 @@ export function addAttempt(record: SlotRecord, ended: EndedAttempt & { outcome: 
     record.model = outcome.model;
     record.finishReason = outcome.finishReason;
     if (outcome.cappedBy !== undefined) record.cappedBy = outcome.cappedBy;
-    record.text = outcome.text;
+    setAnswer(record, outcome);
     record.reason = null;
   } else {
     record.reason = outcome.reason;
-    record.text = outcome.body ?? null;
+    setAnswer(record, { text: outcome.body ?? null });
   }
 }

@@ -20,7 +20,16 @@ import { isTooShort } from "./learned/caps.ts";
 import type { Templates } from "./learned/templates.ts";
 import { attemptEnd, attemptName, callIdOf, callName, type RunEvent } from "./log.ts";
 import { isViolation, judged, noteCheck } from "./checks/schema.ts";
-import { addAttempt, addBeside, freshRecord, hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "./record.ts";
+import {
+  addAttempt,
+  addBeside,
+  answerIn,
+  freshRecord,
+  hasInvalidAnswer,
+  hasShortAnswer,
+  setAnswer,
+  type SlotRecord,
+} from "./record.ts";
 import { LOST } from "./retry.ts";
 import type { AttemptInFlight, Position } from "./shard.ts";
 import { indexOf } from "./slot.ts";
@@ -218,7 +227,7 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   const { outcome, charge, retryInMs, lease } = ended;
   const record = state.tried.get(slotId) ?? freshRecord(slotId);
   const earlierAttempts = record.attempts;
-  const earlierAnswer = hasShortAnswer(record) || hasInvalidAnswer(record) ? record.text : null;
+  const earlierAnswer = hasShortAnswer(record) || hasInvalidAnswer(record) ? answerIn(record) : null;
   addAttempt(record, { ...ended, attempt: lease.attempt, queuedMs: lease.queuedMs });
   // It had a permit and was not sent: while its slot goes on, it keeps its number.
   if (retryInMs === null && isUnsent(outcome)) record.attempts = Math.max(earlierAttempts, lease.attempt - 1);
@@ -241,7 +250,7 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
     return;
   }
   if (earlierAnswer !== null && ended.onward === null && outcome.kind === "failure" && !isViolation(outcome)) {
-    record.text = earlierAnswer;
+    setAnswer(record, earlierAnswer);
   }
   record.notBeforeMs = nowMs + retryInMs;
   group.step(indexOf(slotId), "queued", nowMs);

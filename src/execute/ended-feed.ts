@@ -2,6 +2,7 @@
  * The slots of a group that its Worker shows to its client as they end: those that replies to its claims bring, in their
  * order, until they are shown. Bounded: what a slow client has not taken is dropped, and read from the run's rows later.
  */
+import { answerChars } from "../answer.ts";
 import type { EndedReply, SlotView } from "../run-api/groups.ts";
 
 type Cursor = EndedReply["cursor"];
@@ -57,7 +58,7 @@ export class EndedFeed {
     // Should never be, because claims name the cursor: the slots between would be missing.
     if (after.position > this.#cursor.position) return this.#fallBehind();
     let chars = 0;
-    for (const { text } of slots) chars += SLOT_CHARS + (text?.length ?? 0);
+    for (const slot of slots) chars += SLOT_CHARS + answerChars(slot);
     // What one reply brings is in memory already, and bounded by what one settlement carries.
     if (this.#slots.length > 0 && this.#chars + chars > this.#charsMax) return this.#fallBehind();
     this.#slots.push(...slots);

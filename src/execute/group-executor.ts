@@ -2,6 +2,8 @@
  * The Worker of a client as the executor of its group: waiting costs nothing here, and the answers are where they are
  * needed. The run object has the last word on everything; if this Worker ends, lanes take over.
  */
+import { partsOf } from "../answer.ts";
+import type { Answer } from "../call.ts";
 import { laneOf, type Objects } from "../../durable-objects/address.ts";
 import { workerOf } from "../engine/shard.ts";
 import { indexOf } from "../engine/slot.ts";
@@ -156,17 +158,18 @@ export class GroupExecutor {
     this.#feed?.add({ after, slots: this.#viewsOf(group, settlements), upTo: group.upTo ?? null });
   }
 
-  /** The slots that a reply names. It leaves out the texts that settlements have, and the client's ids. */
+  /** The slots that a reply names. It leaves out the answers that settlements have, and the client's ids. */
   #viewsOf({ ended }: OwnGroup, settlements: readonly Settlement[]): SlotView[] {
-    const texts = new Map<number, string>();
+    const answers = new Map<number, Pick<Answer, "text" | "parts">>();
     for (const { attemptId, outcome } of settlements) {
       const index = indexOf(Number.parseInt(attemptId, 10));
       // Of two attempts of a call, the first that was answered is settled first.
-      if (outcome.kind === "success" && !texts.has(index)) texts.set(index, outcome.text);
+      if (outcome.kind === "success" && !answers.has(index)) answers.set(index, outcome);
     }
     return ended.map((slot) => {
-      const text = slot.text === undefined ? (texts.get(slot.index) ?? null) : slot.text;
-      return { ...slot, text, id: this.#deps.idOf(slot.index) };
+      const answer = slot.text === undefined ? answers.get(slot.index) : { ...slot, text: slot.text };
+      const { text = null } = answer ?? {};
+      return { ...slot, text, ...(answer !== undefined && partsOf(answer)), id: this.#deps.idOf(slot.index) };
     });
   }
 

@@ -1,4 +1,5 @@
 /** Ended slots that a Worker keeps for its client's answer, so that they need not be read from the run's rows. Bounded. */
+import { answerChars } from "../answer.ts";
 import type { SlotView } from "../run-api/groups.ts";
 
 /** Characters that count for a slot beside its text: its numbers and names. */
@@ -15,7 +16,7 @@ export class KeptSlots {
 
   /** Keeps a slot, if there is room. */
   add(slot: SlotView): void {
-    const chars = SLOT_CHARS + (slot.text?.length ?? 0);
+    const chars = SLOT_CHARS + answerChars(slot);
     if (this.#chars + chars > this.#charsMax || this.#slots.has(slot.index)) return;
     this.#chars += chars;
     this.#slots.set(slot.index, slot);

@@ -1,5 +1,6 @@
 /** A call whose client waits for its whole answer. */
-import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
+import { partsOf } from "../answer.ts";
+import type { AnswerParts, CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { attemptCall } from "./attempt.ts";
 import { RepairedCall, violated } from "./checks/repaired-call.ts";
@@ -11,6 +12,7 @@ export type SingleCallEnd = CallUsage & {
     | {
         ok: true;
         text: string;
+        parts?: AnswerParts;
         model: string;
         finishReason: string | null;
         upstream?: string;
@@ -64,5 +66,6 @@ function outcomeOf(outcome: Outcome, lease: Lease | null): SingleCallEnd["outcom
   if (checked !== undefined && checked.violation !== null)
     return { ok: false, reason: violated(text, checked.violation) };
   const upstream = lease?.route === undefined ? {} : { upstream: lease.upstream };
-  return { ok: true, text, model, finishReason, ...upstream, ...(checked === undefined ? {} : { isJson: true }) };
+  const isJson = checked === undefined ? {} : { isJson: true as const };
+  return { ok: true, text, ...partsOf(outcome), model, finishReason, ...upstream, ...isJson };
 }

@@ -1,4 +1,5 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
+import { answerChars } from "../answer.ts";
 import { CLAIM_BYTES_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
 import type { Settlement } from "../run-api/groups.ts";
 import type { StartTimer } from "../upstream/exchange.ts";
@@ -183,7 +184,7 @@ export class Worklist {
     let count = 0;
     for (let chars = 0; count < this.#ended.length && chars < CLAIM_BYTES_MAX; count++) {
       const outcome = this.#ended[count]?.outcome;
-      chars += (outcome?.kind === "success" ? outcome.text : outcome?.body)?.length ?? 0;
+      chars += outcome?.kind === "success" ? answerChars(outcome) : (outcome?.body?.length ?? 0);
     }
     const ended = this.#ended.splice(0, count);
     for (const settlement of ended) this.#delivering.add(settlement);

@@ -1,4 +1,5 @@
 /** A page of a group's slots, in input order, whether they have ended or not. */
+import { answerChars } from "../answer.ts";
 import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../limits.ts";
@@ -26,7 +27,7 @@ export async function resultsPageOf(
       const error = slotError(slot);
       const waiting_for = slot.waitingFor === undefined ? null : shownWaiting(slot.waitingFor);
       data.push({ ...slotItem(slot), result: slotResult(slot, error, style), error, waiting_for });
-      chars += slot.text?.length ?? 0;
+      chars += answerChars(slot);
       // A graph has indexes without a slot.
       next = slot.index + 1;
     }

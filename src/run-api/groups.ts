@@ -216,7 +216,7 @@ export type OwnGroup = {
   view: GroupView | null;
 };
 
-/** A slot that has ended; without `text` if its Worker has it. The client's id is known to the Worker. */
+/** A slot that has ended; without `text` and `parts` if its Worker has them. The client's id is known to the Worker. */
 export type EndedSlot = Omit<SlotView, "id" | "text"> & { text?: string | null };
 
 /**

@@ -1,4 +1,5 @@
 /** Replay: answers that a run has recorded, for calls with the same content. */
+import type { AnswerParts } from "../call.ts";
 
 /**
  * A run's rule: its answers are recorded and replayed. `from`: another run whose recorded answers it replays, too. `inherited`:
@@ -9,6 +10,8 @@ export type ReplayRule = { from: string | null; inherited?: true };
 /** A recorded answer. */
 export type Recorded = {
   text: string;
+  /** What the answer has beside its text; absent = nothing. */
+  parts?: AnswerParts;
   model: string;
   finishReason: string | null;
   /** Who answered a call that asked for a route. */

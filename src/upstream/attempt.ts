@@ -5,7 +5,7 @@
 import type { CallBody, Classification, Lease, Outcome } from "../call.ts";
 import type { AggregatedFamily } from "../protocol/aggregate/stream.ts";
 import { discard, readBody } from "./read-body.ts";
-import { type Answer, classify, failed } from "./classify.ts";
+import { type HttpAnswer, classify, failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import { type BuiltRequest, buildAnthropicRequest } from "./anthropic-request.ts";
 import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
@@ -109,10 +109,12 @@ async function readAnswer(
   const { upstream, lease } = job;
   const { raw } = job.body;
   const { status, headers } = response;
-  const arrived: Answer = { status, headers, nowMs: deps.now(), body: null };
-  const classified = (body: Answer["body"]): Classification => {
+  const arrived: HttpAnswer = { status, headers, nowMs: deps.now(), body: null };
+  const classified = (body: HttpAnswer["body"]): Classification => {
     const whole = { ...arrived, body };
-    return raw === undefined ? classify(upstream, lease.model, whole) : classifyRaw(upstream, lease, raw, whole);
+    return raw === undefined
+      ? classify(upstream, lease.model, whole, job.body.include)
+      : classifyRaw(upstream, lease, raw, whole);
   };
   if (family !== null && response.ok && isEventStream(response)) {
     progress.family = family;

@@ -3,13 +3,13 @@
  * Pure: status, headers and body in, part of an outcome out. A doubt is `unknown`, which stays charged, never `transient`,
  * which is free.
  */
-import type { Classification, FailureClass, StopReason } from "../call.ts";
+import type { AnswerParts, Classification, FailureClass, Included, StopReason } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
 import { type AnswerError, errorIn, errorWords, type ErrorWords } from "../protocol/response/error.ts";
 import { readAnthropicMessage } from "../protocol/anthropic/answer.ts";
 import type { BodyText } from "./read-body.ts";
-import { readCompletion } from "../protocol/response/chat.ts";
+import { readCompletion, type AnswerRead } from "../protocol/response/chat.ts";
 import type { Upstream } from "./config/types.ts";
 import { isFinal, treatmentOf, type Treatment } from "./failure-table.ts";
 import { stopOf } from "./limits/stop.ts";
@@ -21,10 +21,18 @@ import { readRetryAfterMs } from "./retry-after.ts";
  * failure: reading them is a noticeable part of a success's time on Workers. `nowMs` is the time that a date in them is
  * compared with.
  */
-export type Answer = { status: number; headers: Headers; nowMs: number; body: BodyText | null };
+export type HttpAnswer = { status: number; headers: Headers; nowMs: number; body: BodyText | null };
 
-/** Classifies an answer whose status line arrived; `model` is used if the answer names none. */
-export function classify(upstream: Upstream, model: string, answer: Answer): Classification {
+/**
+ * Classifies an answer whose status line arrived; `model` is used if the answer names none. `include`: what the call asks for of
+ * the answer beside its text.
+ */
+export function classify(
+  upstream: Upstream,
+  model: string,
+  answer: HttpAnswer,
+  include: readonly Included[] = [],
+): Classification {
   const { status, body } = answer;
   if (status < 200 || status > 299) return classifyStatus(upstream, answer);
   if (body === null) return truncated(upstream, "broke off its answer");
@@ -37,7 +45,8 @@ export function classify(upstream: Upstream, model: string, answer: Answer): Cla
   }
   const error = errorIn(json);
   if (error !== null) return classifyErrorIn200(upstream, answer, error);
-  return readAnswer(upstream, model, status, json);
+  const read = upstream.kind === "anthropic" ? readAnthropicMessage(json) : readCompletion(json);
+  return read.ok ? delivered(upstream, model, read, read.partsIn(body.text, include)) : unread(upstream, status, read);
 }
 
 /** A failure of an attempt that the upstream did not answer, or whose cost is unknown. */
@@ -45,7 +54,7 @@ export function failed(failureClass: FailureClass, reason: Reason): Extract<Clas
   return { kind: "failure", class: failureClass, reason, answered: false, retryAfterMs: null };
 }
 
-function classifyStatus(upstream: Upstream, answer: Answer): Classification {
+function classifyStatus(upstream: Upstream, answer: HttpAnswer): Classification {
   const { status, body } = answer;
   // Fetch may report a redirect that it did not follow as status 0.
   if (status === 0 || (status >= 300 && status < 400)) {
@@ -72,13 +81,13 @@ function classifyStatus(upstream: Upstream, answer: Answer): Classification {
 }
 
 /** A 400 may be a content filter's, which is billed; only its body can show that it is not. */
-function isUnread400({ status, body }: Answer): boolean {
+function isUnread400({ status, body }: HttpAnswer): boolean {
   return status === 400 && body?.ok !== true;
 }
 
 type Failed = ErrorWords & { status: number; treatment: Treatment; stop: StopReason | null };
 
-function byStatus(upstream: Upstream, failure: Failed, { headers, nowMs }: Answer): Classification {
+function byStatus(upstream: Upstream, failure: Failed, { headers, nowMs }: HttpAnswer): Classification {
   const { status, message, codes, treatment, stop } = failure;
   const { class: failureClass, retryable } = treatment;
   // A failure that is final has no time at which to come again.
@@ -99,7 +108,7 @@ function byStatus(upstream: Upstream, failure: Failed, { headers, nowMs }: Answe
  * Routers report errors inside a 200. Those that come with a part of an answer or with usage struck after generation
  * had begun, so they may have been billed; so may one that names no status.
  */
-function classifyErrorIn200(upstream: Upstream, answer: Answer, error: AnswerError): Classification {
+function classifyErrorIn200(upstream: Upstream, answer: HttpAnswer, error: AnswerError): Classification {
   const { codes } = error;
   const status = error.status ?? answer.status;
   const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
@@ -113,19 +122,32 @@ function treatmentIn200({ errorsCost }: Upstream, { status, codes, afterStart }:
   return { class: "unknown", retryable: afterStart && (named?.retryable ?? !isFinal(codes)) };
 }
 
-function readAnswer(upstream: Upstream, model: string, status: number, json: unknown): Classification {
-  const read = upstream.kind === "anthropic" ? readAnthropicMessage(json) : readCompletion(json);
-  if (!read.ok) {
-    const message = `${upstream.name} answered ${status} ${read.fault}`;
-    return answered("unknown", upstreamError(upstream, status, message, { retryable: true }));
-  }
+function unread(upstream: Upstream, status: number, { fault }: { fault: string }): Classification {
+  const message = `${upstream.name} answered ${status} ${fault}`;
+  return answered("unknown", upstreamError(upstream, status, message, { retryable: true }));
+}
+
+function delivered(
+  upstream: Upstream,
+  model: string,
+  read: Extract<AnswerRead, { ok: true }>,
+  parts: AnswerParts | undefined,
+): Classification {
   return {
     kind: "success",
     text: withoutOwnSecrets(read.text, upstream),
+    ...(parts !== undefined && { parts: cleanParts(parts, upstream) }),
     model: shortName(read.model, upstream) ?? model,
     finishReason: shortName(read.finishReason, upstream),
     ...(read.refused === undefined ? {} : { refused: read.refused }),
     usage: read.usage,
+  };
+}
+
+function cleanParts({ message, logprobs }: AnswerParts, upstream: Upstream): AnswerParts {
+  return {
+    ...(message !== undefined && { message: withoutOwnSecrets(message, upstream) }),
+    ...(logprobs !== undefined && { logprobs: withoutOwnSecrets(logprobs, upstream) }),
   };
 }
 
@@ -134,7 +156,7 @@ function shortName(value: unknown, upstream: Upstream): string | null {
   return withoutOwnSecrets(value, upstream).slice(0, NAME_CHARS_MAX).toWellFormed();
 }
 
-function notJson(upstream: Upstream, { status, headers }: Answer, text: string): Classification {
+function notJson(upstream: Upstream, { status, headers }: HttpAnswer, text: string): Classification {
   const start = text.trimStart().slice(0, 1);
   if (start === "") return truncated(upstream, "sent an empty answer");
   if (start === "{" || start === "[") return truncated(upstream, "sent JSON that breaks off or is malformed");

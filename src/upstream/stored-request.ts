@@ -8,7 +8,7 @@ import { chargeOf } from "../budget/estimate.ts";
 import { usdOf } from "../budget/money.ts";
 import { UPSTREAM_ERROR_CHARS_MAX } from "../limits.ts";
 import type { BuiltRequest } from "./anthropic-request.ts";
-import { classify, type Answer } from "./classify.ts";
+import { classify, type HttpAnswer } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import { endpointUrl, relayHeaders } from "./endpoints.ts";
 import { readJsonAnswer } from "../protocol/response/read.ts";
@@ -47,7 +47,7 @@ export function classifyRaw(
   upstream: Upstream,
   lease: Pick<Lease, "model" | "priced">,
   { endpoint }: Pick<Raw, "endpoint">,
-  answer: Answer,
+  answer: HttpAnswer,
   billed: (usage: Usage) => Usage = (usage) => usage,
 ): Classification {
   const { status, body } = answer;

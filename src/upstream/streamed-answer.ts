@@ -2,7 +2,7 @@
 import { RESPONSE_BYTES_MAX } from "../limits.ts";
 import { aggregateStream, type AggregatedFamily, type Arrived } from "../protocol/aggregate/stream.ts";
 import type { Classification } from "../call.ts";
-import type { Answer } from "./classify.ts";
+import type { HttpAnswer } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import type { StreamProgress } from "./read-stream.ts";
 import { withSeen } from "./seen.ts";
@@ -27,13 +27,13 @@ export function streamedClassification(
     progress,
     how,
   }: { family: AggregatedFamily; progress: StreamProgress; how: "clean" | "broken" | "too_large" },
-  classify: (body: Answer["body"]) => Classification,
+  classify: (body: HttpAnswer["body"]) => Classification,
 ): Classification {
   if (how === "too_large") return classify({ ok: false, why: "too_large" });
   const aggregated = aggregateStream(family, progress.taken(), how);
   if (aggregated.kind === "truncated") {
     return withSeen(classify(null), upstream, progress.bytes === 0 ? null : aggregated.arrived);
   }
-  const text = JSON.stringify(aggregated.json);
+  const { text } = aggregated;
   return classify(text.length > RESPONSE_BYTES_MAX ? { ok: false, why: "too_large" } : { ok: true, text });
 }

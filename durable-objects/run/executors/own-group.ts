@@ -1,4 +1,5 @@
 /** What the reply to the Worker of a group says of its group. */
+import { answerChars, partsOf } from "../../../src/answer.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import { workerOf } from "../../../src/engine/shard.ts";
 import { isFinalState, slotIdOf } from "../../../src/engine/slot.ts";
@@ -55,15 +56,15 @@ function endedSince(
     const record = endedRecord(slotsWritten.get(slotId) ?? store.slots.one(slotId), slotId, group.drained);
     const slot = endedSlot(record, settled);
     ended.push(slot);
-    chars += slot.text?.length ?? 0;
+    chars += answerChars(slot);
   }
   return { ended, upTo: { cursor: { epoch, position }, hasMore: position < group.ended.length } };
 }
 
-/** A slot without what its Worker has: the text of an answer that it has settled itself, and the client's id. */
+/** A slot without what its Worker has: the text and the parts of an answer that it has settled itself, and the client's id. */
 function endedSlot(record: SlotRecord, settled: SettledSlots): EndedSlot {
-  const { id: _, text, ...slot } = viewOf(record, () => null);
+  const { id: _, text, parts, ...slot } = viewOf(record, () => null);
   // The best of several samples need not be the last one.
   const hasText = settled.get(record.id)?.answered === true && record.course?.samples === undefined;
-  return hasText && slot.state === "completed" ? slot : { ...slot, text };
+  return hasText && slot.state === "completed" ? slot : { ...slot, text, ...partsOf({ parts }) };
 }

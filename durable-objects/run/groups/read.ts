@@ -1,4 +1,5 @@
 /** What readers of groups are sent: from memory while the group is there, from its rows at any time. */
+import { answerChars } from "../../../src/answer.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/engine/record.ts";
 import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/engine/group.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
@@ -213,5 +214,5 @@ export function viewOf(record: SlotRecord, nameOf: (index: number) => string | n
 }
 
 function sizeOf(record: SlotRecord): number {
-  return (record.text?.length ?? 0) + 200;
+  return answerChars(record) + 200;
 }

@@ -2,6 +2,7 @@
  * Recorded answers that a run gives to calls of its child runs. Each such call counts as one of the run's own: in an epoch, no
  * answer is given twice, whichever run requests it, so n equal calls of a program stay n samples.
  */
+import { answerChars } from "../../../src/answer.ts";
 import { ANSWERS_REPLY_CHARS_MAX } from "../../../src/limits.ts";
 import type { AnswersToTake, NamedAnswer } from "../../../src/run-api/replay.ts";
 import type { RunReplay } from "./replay.ts";
@@ -38,7 +39,7 @@ export function giveAnswers(
         if (found === "awaited") return;
         if (found !== null) {
           answers.push(found);
-          chars += found.text.length;
+          chars += answerChars(found);
         }
         decided();
       };

@@ -2,6 +2,7 @@
  * Answers of another run, whose object has them: what the calls of a turn want is requested together, and they wait for the
  * reply. If the other run cannot be reached, it has no answers: a call is made rather than lost.
  */
+import { answerChars } from "../../../src/answer.ts";
 import { ANSWERS_ASKED_MAX, ANSWERS_READY_CHARS_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
 import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
 
@@ -52,7 +53,7 @@ export class OtherRun {
     const answer = ready?.shift();
     if (ready?.length === 0) this.#ready.delete(name);
     if (answer !== undefined) {
-      this.#readyChars -= answer.text.length;
+      this.#readyChars -= answerChars(answer);
       this.#noteTaken(name, answer.id);
       return answer;
     }
@@ -132,7 +133,7 @@ export class OtherRun {
   #keep(name: string, answers: NamedAnswer[]): void {
     this.#drop(name);
     this.#ready.set(name, answers);
-    for (const { text } of answers) this.#readyChars += text.length;
+    for (const answer of answers) this.#readyChars += answerChars(answer);
     for (const oldest of this.#ready.keys()) {
       if (this.#readyChars <= ANSWERS_READY_CHARS_MAX || oldest === name) break;
       this.#drop(oldest);
@@ -140,7 +141,7 @@ export class OtherRun {
   }
 
   #drop(name: string): void {
-    for (const { text } of this.#ready.get(name) ?? []) this.#readyChars -= text.length;
+    for (const answer of this.#ready.get(name) ?? []) this.#readyChars -= answerChars(answer);
     this.#ready.delete(name);
   }
 }

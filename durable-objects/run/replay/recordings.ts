@@ -2,6 +2,7 @@
  * What a run has recorded: the tape in memory, which is built from the rows when it is first needed, and the rows of its single
  * calls. What a turn records is replayed from the next turn on, when it is in storage.
  */
+import { answerChars, partsOf } from "../../../src/answer.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import { groupSeqOf } from "../../../src/engine/slot.ts";
 import {
@@ -80,7 +81,7 @@ export class Recordings {
     return wanted.map(({ key, without, count }) => {
       if (chars > ANSWERS_REPLY_CHARS_MAX) return null;
       const found = this.#known.others(key, new Set(without), count).flatMap((answer) => this.#named(answer) ?? []);
-      for (const { text } of found) chars += text.length;
+      for (const answer of found) chars += answerChars(answer);
       return found;
     });
   }
@@ -194,9 +195,11 @@ function placeOfSlot(slotId: number): string {
   return `s${slotId}`;
 }
 
-function recordedOf({ text, model, finishReason, upstream, checks }: SlotRecord & { text: string }): Recorded {
+function recordedOf(record: SlotRecord & { text: string }): Recorded {
+  const { text, model, finishReason, upstream, checks } = record;
   return {
     text,
+    ...partsOf(record),
     model: model ?? "",
     finishReason,
     ...(upstream === undefined ? {} : { upstream }),

@@ -2,6 +2,7 @@
  * Replay in a run that records: which recorded answer a slot or a single call gets, from this run or from the one that it
  * replays, and what its own answers are recorded under.
  */
+import { partsOf } from "../../../src/answer.ts";
 import type { CallFacts } from "../../../src/call.ts";
 import type { Group } from "../../../src/engine/group.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
@@ -70,6 +71,7 @@ export class RunReplay implements ReplayDeps {
     const { text, model, finishReason, upstream, isJson, id } = found;
     return {
       text,
+      ...partsOf(found),
       model,
       finishReason,
       replay: { key, of: id },

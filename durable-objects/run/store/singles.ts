@@ -6,6 +6,7 @@
  * SINGLE_KEYS_CHARS_MAX, and further calls are stored like groups of many. So that an object that wakes need not read every call for them,
  * every KEYS_PER_ROW keys are also in one row of the table `keys`.
  */
+import { answerChars } from "../../../src/answer.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import type { LeaseApart, StoredSettled } from "../../../src/engine/shard.ts";
 import { SLOT_IDS_PER_GROUP } from "../../../src/engine/slot.ts";
@@ -175,7 +176,7 @@ export function unsettled({ before, open }: StoredSettled): string[] {
 
 /** A slot as its call's row has it; null = its answer is too long for that row. */
 function slotJsonOf(slot: SlotRecord): string | null {
-  if ((slot.text?.length ?? 0) > SINGLE_CHARS_MAX) return null;
+  if (answerChars(slot) > SINGLE_CHARS_MAX) return null;
   const { position: _, ...lasting } = slot;
   return JSON.stringify(lasting);
 }

@@ -3,6 +3,7 @@
  *
  *   slot   one row per slot, from its first retry or its end on
  *   chunk  what did not fit into the slot's row of a long answer, piece by piece
+ *   parts  what an answer has beside its text, as JSON, piece by piece: one row at least per slot that has something
  *   capped one row per slot whose answer the budget cut: few have one
  *   routed one row per slot that a target of a route answered
  *   checked one row per slot whose answer was checked against a schema, with what was found, as JSON
@@ -10,6 +11,7 @@
  *
  * The slot of a single call that has a row of its own is in that row: see singles.ts.
  */
+import type { AnswerParts } from "../../../src/call.ts";
 import type { Course, SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
 import { groupSeqOf, indexOf, rangeOf, type SlotState } from "../../../src/engine/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -36,6 +38,7 @@ type SlotRow = {
   upstream: string | null;
   checks: string | null;
   course: string | null;
+  parts: string | null;
 };
 
 /** What cut a slot's answer, as a column of the slot's row. */
@@ -51,6 +54,9 @@ const NOT_CHECKED = "NULL AS checks";
 /** How far a call is that may be more than one answer, and the same while the run has none. */
 const COURSE = "(SELECT body FROM course WHERE course.id = slot.id) AS course";
 const NO_COURSE = "NULL AS course";
+/** The beginning of what a slot's answer has beside its text, and the same while no answer of the run has anything. */
+const PARTS = "(SELECT json FROM parts WHERE parts.id = slot.id AND part = 0) AS parts";
+const NO_PARTS = "NULL AS parts";
 
 export class SlotRows {
   readonly #rows: Rows;
@@ -66,8 +72,9 @@ export class SlotRows {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
       this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, cappedBy, upstream, checks, course } of some) {
+      for (const { id, text, parts, cappedBy, upstream, checks, course } of some) {
         this.#putRest(id, text);
+        this.#putParts(id, parts);
         if (cappedBy !== undefined)
           this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
         if (upstream !== undefined)
@@ -101,6 +108,7 @@ export class SlotRows {
     );
     for (const [table, columns] of [
       ["chunk", "part, text"],
+      ["parts", "part, json"],
       ["capped", "cause"],
       ["routed", "upstream"],
     ] as const) {
@@ -114,7 +122,7 @@ export class SlotRows {
     const single = indexOf(slotId) === 0 ? this.#singles.slotOf(groupSeqOf(slotId)) : null;
     if (single !== null) return single;
     const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#extra} FROM slot WHERE id = ?`, slotId);
-    return row === undefined ? null : this.#whole(slotOf(row));
+    return row === undefined ? null : this.#whole(row);
   }
 
   /** The slots of a group that have a row, from an index on, in order. */
@@ -123,7 +131,7 @@ export class SlotRows {
     if (single !== null) return yield single;
     const [first, end] = rangeOf(groupSeq);
     const query = `SELECT *, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(slotOf(row));
+    for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(row);
   }
 
   /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
@@ -134,7 +142,7 @@ export class SlotRows {
     const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
       CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(slotOf(row));
+    for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(row);
   }
 
   /** The slots whose answers are recorded, in the order of their ids. */
@@ -166,7 +174,20 @@ export class SlotRows {
     const cappedBy = this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
     const upstream = this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED;
     const checks = this.#rows.has("checked") ? CHECKS : NOT_CHECKED;
-    return `${cappedBy}, ${upstream}, ${checks}, ${this.#rows.has("course") ? COURSE : NO_COURSE}`;
+    const course = this.#rows.has("course") ? COURSE : NO_COURSE;
+    return `${cappedBy}, ${upstream}, ${checks}, ${course}, ${this.#rows.has("parts") ? PARTS : NO_PARTS}`;
+  }
+
+  #putParts(id: number, parts: AnswerParts | undefined): void {
+    // An answer that a slot had before may have had some.
+    this.#rows.remove("parts", "DELETE FROM parts WHERE id = ?", id);
+    if (parts === undefined) return;
+    const json = JSON.stringify(parts);
+    for (let at = 0, part = 0; at < json.length; part++) {
+      const end = chunkEnd(json, at);
+      this.#rows.write("parts", "INSERT INTO parts (id, part, json) VALUES (?, ?, ?)", id, part, json.slice(at, end));
+      at = end;
+    }
   }
 
   #putRest(id: number, text: string | null): void {
@@ -187,8 +208,17 @@ export class SlotRows {
     }
   }
 
-  /** A record with all of its text. */
-  #whole(record: SlotRecord): SlotRecord {
+  /** A record with all of its answer. */
+  #whole(row: SlotRow): SlotRecord {
+    const record = this.#withText(slotOf(row));
+    if (row.parts === null) return record;
+    const query = "SELECT json FROM parts WHERE id = ? AND part > 0 ORDER BY part";
+    const isWhole = row.parts.length < TEXT_CHUNK_CHARS - 1;
+    const rest = isWhole ? [] : [...this.#rows.read<{ json: string }>("parts", query, record.id)];
+    return { ...record, parts: JSON.parse([row.parts, ...rest.map(({ json }) => json)].join("")) as AnswerParts };
+  }
+
+  #withText(record: SlotRecord): SlotRecord {
     if (record.text === null || record.text.length < TEXT_CHUNK_CHARS - 1) return record;
     const query = "SELECT text FROM chunk WHERE id = ? ORDER BY part";
     const rest = [...this.#rows.read<{ text: string }>("chunk", query, record.id)];

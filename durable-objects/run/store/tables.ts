@@ -15,6 +15,8 @@ export const TABLES = {
     estimated INTEGER NOT NULL, model TEXT, finish_reason TEXT, text TEXT, reason TEXT) STRICT`,
   chunk: `CREATE TABLE chunk (
     id INTEGER, part INTEGER, text TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID`,
+  parts:
+    "CREATE TABLE parts (id INTEGER, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (id, part)) STRICT, WITHOUT ROWID",
   capped: "CREATE TABLE capped (id INTEGER PRIMARY KEY, cause TEXT NOT NULL) STRICT",
   routed: "CREATE TABLE routed (id INTEGER PRIMARY KEY, upstream TEXT NOT NULL) STRICT",
   checked: "CREATE TABLE checked (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT",

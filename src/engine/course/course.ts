@@ -5,10 +5,11 @@
  * starts, so no restart pays for it twice.
  */
 import { withSample } from "../../aggregate/samples.ts";
+import { answerChars } from "../../answer.ts";
 import type { CallFacts, Outcome } from "../../call.ts";
 import { toWire } from "../../errors.ts";
 import { KEPT_ANSWER_CHARS_MAX } from "../../limits.ts";
-import type { Course, KeptAnswer, SlotRecord, Step } from "../record.ts";
+import { answerIn, type Course, type KeptAnswer, type SlotRecord, type Step } from "../record.ts";
 import type { SlotFacts } from "../slot.ts";
 import { gateOf } from "./gates.ts";
 
@@ -77,6 +78,7 @@ export function follow(
   Object.assign(record.course, { base: record.attempts, baseCostNanoUsd: record.costNanoUsd });
   // The next attempt is made of the call as its client sent it.
   Object.assign(record, { model: null, finishReason: null, text: null, reason: null });
+  delete record.parts;
   delete record.checks;
   delete record.cappedBy;
   delete record.upstream;
@@ -98,7 +100,7 @@ export function endOfCourse(record: SlotRecord): SlotRecord {
   const isAnswered = kept !== undefined && (record.state === "completed" || record.state === "failed");
   if (!isAnswered) return { ...record, course };
   const best: SlotRecord = { ...record, state: "completed", reason: null, course };
-  for (const name of ["checks", "cappedBy", "upstream"] as const) delete best[name];
+  for (const name of ["parts", "checks", "cappedBy", "upstream"] as const) delete best[name];
   return Object.assign(best, kept);
 }
 
@@ -108,10 +110,11 @@ function stepAt(record: SlotRecord, course: Course, model: string, outcome: stri
 }
 
 /** The answer in a record; undefined if it is too long to be kept. */
-function keptOf({ text, model, finishReason, cappedBy, upstream, checks }: SlotRecord): KeptAnswer | undefined {
-  if (text === null || text.length > KEPT_ANSWER_CHARS_MAX) return undefined;
+function keptOf(record: SlotRecord): KeptAnswer | undefined {
+  const { text, model, finishReason, cappedBy, upstream, checks } = record;
+  if (text === null || answerChars(record) > KEPT_ANSWER_CHARS_MAX) return undefined;
   return {
-    text,
+    ...answerIn(record),
     model,
     finishReason,
     ...(cappedBy !== undefined && { cappedBy }),

@@ -4,7 +4,7 @@ import type { Group } from "../group.ts";
 import type { SlotRecord } from "../record.ts";
 
 /** A recorded answer as a slot's record has it. */
-export type ReplayedSlot = Pick<SlotRecord, "text" | "model" | "finishReason" | "upstream" | "checks"> & {
+export type ReplayedSlot = Pick<SlotRecord, "text" | "parts" | "model" | "finishReason" | "upstream" | "checks"> & {
   replay: { key: string; of: string };
 };
 

@@ -2,6 +2,7 @@
  * Slots that end with a recorded answer instead of an attempt: they need no permit and no money. They are looked up once when
  * they are queued, and once more when dispatch comes to them, because an equal call may have been answered meanwhile.
  */
+import { answerChars } from "../../answer.ts";
 import { endReplayed } from "../end-slot.ts";
 import { groupSeqOf, indexOf } from "../slot.ts";
 import type { EngineState } from "../state.ts";
@@ -14,7 +15,7 @@ export function recallOf(state: EngineState, slotId: number): Recall {
   if (replay === undefined || group?.header.replay === undefined) return null;
   if (state.replayQueue.isSpent) return "awaited";
   const recalled = replay.recall(group, slotId);
-  if (recalled !== null && recalled !== "awaited") state.replayQueue.spend(recalled.text?.length ?? 0);
+  if (recalled !== null && recalled !== "awaited") state.replayQueue.spend(answerChars(recalled));
   return recalled;
 }
 

@@ -60,7 +60,7 @@ export class RelayedContent {
     if (!answer.contentType.includes("text/event-stream")) return answerText(this.#endpoint, tryParse(whole));
     if (this.#endpoint !== "chat" && this.#endpoint !== "messages") return null;
     const read = aggregateStream(this.#endpoint, new TextEncoder().encode(whole), "clean");
-    return read.kind === "answer" ? answerText(this.#endpoint, read.json) : null;
+    return read.kind === "answer" ? answerText(this.#endpoint, tryParse(read.text)) : null;
   }
 }
 

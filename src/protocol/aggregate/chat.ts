@@ -1,4 +1,5 @@
 /** Assembles a chat completion from the chunks of its stream: the object that a request without a stream would get. */
+import { isExactNumber } from "../../json/exact.ts";
 import { isRecord } from "../../json/record.ts";
 
 type Fields = Record<string, unknown>;
@@ -25,12 +26,12 @@ export class ChatMerger {
     return this.#choices.size > 0;
   }
 
-  /** The whole completion. */
-  answer(): Fields {
+  /** The whole completion as JSON text, with further fields. */
+  answer(more: Fields): string {
     const choices = [...this.#choices.entries()]
       .toSorted(([a], [b]) => a - b)
       .map(([index, { message, rest }]) => ({ index, message: wholeMessage(message), ...rest }));
-    return { ...this.#fields, object: "chat.completion", choices };
+    return JSON.stringify({ ...this.#fields, object: "chat.completion", choices, ...more });
   }
 
   #addChoice(choice: Fields): void {
@@ -56,6 +57,7 @@ function mergeDelta(message: Fields, delta: Fields): void {
   for (const [name, value] of Object.entries(delta)) {
     if (name === "role") message[name] = value ?? message[name];
     else if (name === "tool_calls" && Array.isArray(value)) message[name] = mergedCalls(message[name], value);
+    else if (name === "reasoning_details" && Array.isArray(value)) message[name] = mergedDetails(message[name], value);
     else message[name] = merged(message[name], value);
   }
 }
@@ -64,6 +66,7 @@ function mergeDelta(message: Fields, delta: Fields): void {
 function merged(known: unknown, more: unknown): unknown {
   if (more === null || more === undefined) return known ?? null;
   if (typeof known === "string" && typeof more === "string") return known + more;
+  if (isExactNumber(known) || isExactNumber(more)) return more;
   if (Array.isArray(known) && Array.isArray(more)) {
     for (const each of more) known.push(each);
     return known;
@@ -96,6 +99,29 @@ function mergeCall(call: Fields, delta: Fields): void {
     else if (!WHOLE.has(name)) call[name] = merged(known, value);
     else if (!isAbsent(value)) call[name] = value;
   }
+}
+
+/** Fields of OpenRouter's reasoning details that arrive in pieces; of the others the last one counts. */
+const IN_PIECES = new Set(["text", "summary", "data"]);
+
+/** The details of reasoning with those of a chunk: pieces of one have its type and its `index`. One without an index is whole. */
+function mergedDetails(known: unknown, deltas: readonly unknown[]): unknown[] {
+  const details: unknown[] = Array.isArray(known) ? known : [];
+  for (const delta of deltas) {
+    const isPiece = isRecord(delta) && typeof delta["index"] === "number";
+    const detail = isPiece
+      ? details.findLast((each) => isRecord(each) && each["index"] === delta["index"] && each["type"] === delta["type"])
+      : undefined;
+    if (!isPiece || !isRecord(detail)) {
+      details.push(delta);
+      continue;
+    }
+    for (const [name, value] of Object.entries(delta)) {
+      if (IN_PIECES.has(name)) detail[name] = merged(detail[name], value);
+      else if (!isAbsent(value)) detail[name] = value;
+    }
+  }
+  return details;
 }
 
 function isAbsent(value: unknown): boolean {

@@ -1,4 +1,5 @@
 /** Assembles an Anthropic message from the events of its stream: the object that a request without a stream would get. */
+import { tryParse } from "../../json/parse.ts";
 import { isRecord } from "../../json/record.ts";
 
 type Fields = Record<string, unknown>;
@@ -33,10 +34,11 @@ export class MessageMerger {
     return this.#blocks.size > 0;
   }
 
-  /** The whole message. */
-  answer(): Fields {
-    const content = [...this.#blocks.entries()].toSorted(([a], [b]) => a - b).map(([, each]) => wholeBlock(each));
-    return { ...this.#message, content };
+  /** The whole message as JSON text, with further fields. The inputs of tools are written as they came. */
+  answer(more: Fields): string {
+    const content = [...this.#blocks.entries()].toSorted(([a], [b]) => a - b).map(([, each]) => blockJson(each));
+    const { content: _, ...fields } = { ...this.#message, ...more };
+    return `${JSON.stringify(fields).slice(0, -1)}${Object.keys(fields).length === 0 ? "" : ","}"content":[${content.join(",")}]}`;
   }
 
   #addDelta(index: number, delta: Fields): void {
@@ -65,13 +67,10 @@ function joined(known: unknown, more: unknown): string {
 }
 
 /** The input of a tool arrives as parts of its JSON; a call without input has no such deltas. */
-function wholeBlock({ block, inputJson }: { block: Fields; inputJson: string }): Fields {
-  if (inputJson === "") return block;
-  try {
-    const input: unknown = JSON.parse(inputJson);
-    return { ...block, input };
-  } catch {
-    // The completion cap cut the call: what arrived is kept as it is.
-    return { ...block, input: inputJson };
-  }
+function blockJson({ block, inputJson }: { block: Fields; inputJson: string }): string {
+  if (inputJson === "") return JSON.stringify(block);
+  const { input: _, ...fields } = block;
+  // If the completion cap cut the call, what arrived is kept as a text.
+  const input = tryParse(inputJson) === undefined ? JSON.stringify(inputJson) : inputJson;
+  return `${JSON.stringify(fields).slice(0, -1)},"input":${input}}`;
 }

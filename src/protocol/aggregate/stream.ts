@@ -4,7 +4,7 @@
  */
 import { ChatMerger } from "./chat.ts";
 import { MessageMerger } from "./message.ts";
-import { tryParse } from "../../json/parse.ts";
+import { tryParseExact } from "../../json/exact.ts";
 import { isRecord } from "../../json/record.ts";
 import { EventSplitter } from "../../sse/splitter.ts";
 import { fieldsOf } from "../../sse/fields.ts";
@@ -14,8 +14,8 @@ import { EventParser, isDoneMarker, isReadable } from "../stream/event-parser.ts
 export type Arrived = { promptTokens: number | null; completionTokens: number | null; contentBytes: number };
 
 export type Aggregated =
-  /** The whole answer, or an error in its place, in the form of a JSON answer. */
-  { kind: "answer"; json: Record<string, unknown> } | { kind: "truncated"; arrived: Arrived };
+  /** The whole answer, or an error in its place, as the JSON text that a request for JSON would have got. */
+  { kind: "answer"; text: string } | { kind: "truncated"; arrived: Arrived };
 
 /** Families whose streams are assembled. */
 export type AggregatedFamily = "chat" | "messages";
@@ -45,9 +45,9 @@ export function aggregateStream(family: AggregatedFamily, bytes: Uint8Array, how
   if (how === "clean" && rest.length > 0 && isReadable(rest)) read(rest);
   const { facts, contentBytes } = parser;
   if (facts.error !== null) {
-    return { kind: "answer", json: failedAnswer(error ?? { error: { message: facts.error.message } }, merger) };
+    return { kind: "answer", text: failedAnswer(error ?? { error: { message: facts.error.message } }, merger) };
   }
-  if (facts.ended || (how === "clean" && parser.isWhole)) return { kind: "answer", json: merger.answer() };
+  if (facts.ended || (how === "clean" && parser.isWhole)) return { kind: "answer", text: merger.answer({}) };
   const { promptTokens = null, completionTokens = null } = facts.usage ?? {};
   return { kind: "truncated", arrived: { promptTokens, completionTokens, contentBytes } };
 }
@@ -58,10 +58,10 @@ function jsonOf(event: Uint8Array): Record<string, unknown> | null {
   const line = text.startsWith(DATA) ? text.slice(DATA.length).trimStart() : null;
   // Each stream has one, and what is no JSON costs as much to parse as several events: an exception, with its stack.
   if (line !== null && isDoneMarker(line)) return null;
-  const json = line === null ? undefined : tryParse(line);
+  const json = line === null ? undefined : tryParseExact(line);
   if (json !== undefined) return isRecord(json) ? json : null;
   const { data } = fieldsOf(event);
-  const read = data === null ? null : tryParse(utf8.decode(data));
+  const read = data === null ? null : tryParseExact(utf8.decode(data));
   return isRecord(read) ? read : null;
 }
 
@@ -77,6 +77,6 @@ function errorFields(json: Record<string, unknown>): Record<string, unknown> {
 }
 
 /** The error in place of an answer, with the part of the answer that came before it, as in a JSON answer. */
-function failedAnswer(error: Record<string, unknown>, merger: ChatMerger | MessageMerger): Record<string, unknown> {
-  return merger.hasBegun ? { ...merger.answer(), ...error } : error;
+function failedAnswer(error: Record<string, unknown>, merger: ChatMerger | MessageMerger): string {
+  return merger.hasBegun ? merger.answer(error) : JSON.stringify(error);
 }

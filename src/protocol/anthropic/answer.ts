@@ -1,5 +1,7 @@
 /** Reads an Anthropic message, in the terms of a chat completion. */
+import type { Included } from "../../call.ts";
 import type { AnswerRead } from "../response/chat.ts";
+import { messageParts } from "./message.ts";
 import { readAnthropicUsage } from "./usage.ts";
 import { isRecord } from "../../json/record.ts";
 
@@ -18,14 +20,18 @@ export function readAnthropicMessage(json: unknown): AnswerRead {
     return { ok: false, fault: "without a list of content blocks: not an Anthropic message" };
   }
   let text = "";
+  const blocks: Record<string, unknown>[] = [];
   for (const [index, block] of json["content"].entries()) {
     if (!isRecord(block)) return { ok: false, fault: `with a content[${index}] that is not a block` };
+    blocks.push(block);
     if (block["type"] !== "text") continue;
     if (typeof block["text"] !== "string")
       return { ok: false, fault: `with a content[${index}].text that is not text` };
     text += block["text"];
   }
-  const { model, stop_reason: stopReason, usage } = json;
+  const { model, stop_reason: stopReason, stop_details: stopDetails, usage } = json;
   const finishReason = FINISH_REASONS.get(stopReason) ?? stopReason;
-  return { ok: true, text, model, finishReason, usage: readAnthropicUsage(usage) };
+  const read = { blocks, text, stopReason, stopDetails };
+  const partsIn = (body: string, include: readonly Included[]) => messageParts(body, read, include);
+  return { ok: true, text, partsIn, model, finishReason, usage: readAnthropicUsage(usage) };
 }

@@ -1,12 +1,18 @@
 /** Reads an OpenAI-style chat completion. */
-import type { Usage } from "../../call.ts";
+import type { Answer, AnswerParts, Included } from "../../call.ts";
 import { isRecord } from "../../json/record.ts";
+import { choiceParts } from "./message.ts";
 import { readUsage, withServiceTier } from "./usage.ts";
 
 /** The parts of an answer, or its fault in words that follow "answered 200". */
 export type AnswerRead =
-  /** `refused`: the message is marked as a refusal, apart from its finish reason. */
-  | { ok: true; text: string; model: unknown; finishReason: unknown; refused?: true; usage: Usage | null }
+  | (Omit<Answer, "model" | "finishReason" | "parts"> & {
+      ok: true;
+      model: unknown;
+      finishReason: unknown;
+      /** What the answer has beside its text, of what is included or is more than text; from the body that was parsed. */
+      partsIn: (body: string, include: readonly Included[]) => AnswerParts | undefined;
+    })
   | { ok: false; fault: string };
 
 /** Reads a parsed body that reports no error. */
@@ -24,7 +30,8 @@ export function readCompletion(json: unknown): AnswerRead {
   const finishReason = choice["finish_reason"];
   const refusal = message["refusal"];
   const refused = typeof refusal === "string" && refusal !== "" ? { refused: true as const } : {};
-  const read = { ok: true as const, text, model, finishReason, ...refused };
+  const partsIn = (body: string, include: readonly Included[]) => choiceParts(body, choice, include);
+  const read = { ok: true as const, text, model, finishReason, partsIn, ...refused };
   return { ...read, usage: usage === null ? null : withServiceTier(usage, tier) };
 }
 

@@ -3,7 +3,7 @@
  * come. A failure before the first byte of an answer is returned whole, so that the call can be retried.
  */
 import { discard, readBody } from "../read-body.ts";
-import { classify, type Answer } from "../classify.ts";
+import { classify, type HttpAnswer } from "../classify.ts";
 import { answerHeaders } from "../endpoints.ts";
 import { Exchange, notSent } from "../exchange.ts";
 import { isEventStream } from "../streamed-answer.ts";
@@ -31,7 +31,7 @@ export async function relay(job: RelayJob, deps: RelayDeps): Promise<Relayed> {
 async function relayError({ job, exchange, deps }: RelayInProgress, response: Response): Promise<Relayed> {
   const { upstream, lease } = job;
   const { status, headers } = response;
-  const answer: Answer = { status, headers, nowMs: deps.now(), body: null };
+  const answer: HttpAnswer = { status, headers, nowMs: deps.now(), body: null };
   try {
     answer.body = await readBody(response);
   } catch {

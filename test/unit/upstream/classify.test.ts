@@ -1,14 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { type Answer, classify } from "../../../src/upstream/classify.ts";
+import { type HttpAnswer, classify } from "../../../src/upstream/classify.ts";
 import { readRetryAfterMs } from "../../../src/upstream/retry-after.ts";
 import { completion, KEY, makeUpstream } from "./make.ts";
 
-function answer(status: number, text: string | null, fields: Partial<Answer> = {}): Answer {
+function answer(status: number, text: string | null, fields: Partial<HttpAnswer> = {}): HttpAnswer {
   const body = text === null ? null : { ok: true as const, text };
   return { status, headers: new Headers({ "content-type": "application/json" }), nowMs: 0, body, ...fields };
 }
 
-const verdictOf = (status: number, text: string | null, fields: Partial<Answer> = {}) =>
+const verdictOf = (status: number, text: string | null, fields: Partial<HttpAnswer> = {}) =>
   classify(makeUpstream(), "gpt-x", answer(status, text, fields));
 
 const errorBody = (fields: Record<string, unknown>) => JSON.stringify({ error: { message: "no", ...fields } });

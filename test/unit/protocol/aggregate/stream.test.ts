@@ -1,7 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { aggregateStream } from "../../../../src/protocol/aggregate/stream.ts";
+import { aggregateStream as aggregate } from "../../../../src/protocol/aggregate/stream.ts";
 import { bytesOf } from "../../upstream/relay/make.ts";
+
+/** The aggregated answer, parsed. */
+function aggregateStream(...args: Parameters<typeof aggregate>) {
+  const aggregated = aggregate(...args);
+  return aggregated.kind === "answer" ? { kind: "answer" as const, json: jsonIn(aggregated.text) } : aggregated;
+}
+
+function jsonIn(text: string): unknown {
+  return JSON.parse(text);
+}
 
 type Json = Record<string, unknown>;
 
@@ -257,7 +267,7 @@ describe("the mark at the end of a chat stream", () => {
   it.each(["data: [DONE]\n\n", "data:[DONE]\r\n\r\n"])("is never parsed as JSON, which would throw: %j", (mark) => {
     const parse = vi.spyOn(JSON, "parse");
     const ended = event({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop" }] });
-    expect(aggregateStream("chat", bytesOf(ended + mark), "broken").kind).toBe("answer");
+    expect(aggregate("chat", bytesOf(ended + mark), "broken").kind).toBe("answer");
     expect(parse.mock.results.map(({ type }) => type)).not.toContain("throw");
     parse.mockRestore();
   });

@@ -2,15 +2,15 @@ import { describe, expect, it } from "vitest";
 import { costNanoUsd } from "../../../../src/budget/money.ts";
 import { catalogPrice } from "../../../../src/budget/prices.ts";
 import { readAnthropicUsage } from "../../../../src/protocol/anthropic/usage.ts";
-import { type Answer, classify } from "../../../../src/upstream/classify.ts";
+import { type HttpAnswer, classify } from "../../../../src/upstream/classify.ts";
 import { KEY, makeAnthropic, message } from "../../upstream/make.ts";
 
-function answer(status: number, text: string | null, fields: Partial<Answer> = {}): Answer {
+function answer(status: number, text: string | null, fields: Partial<HttpAnswer> = {}): HttpAnswer {
   const body = text === null ? null : { ok: true as const, text };
   return { status, headers: new Headers({ "content-type": "application/json" }), nowMs: 0, body, ...fields };
 }
 
-const verdictOf = (status: number, text: string | null, fields: Partial<Answer> = {}) =>
+const verdictOf = (status: number, text: string | null, fields: Partial<HttpAnswer> = {}) =>
   classify(makeAnthropic(), "claude-x", answer(status, text, fields));
 
 const errorBody = (type: string, words = "no", fields: object = {}) =>
