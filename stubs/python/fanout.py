@@ -31,6 +31,7 @@ import os
 import re
 import secrets
 import sys
+import threading
 import time
 from urllib import request as urlrequest
 
@@ -170,6 +171,37 @@ def llm_dag(tasks, **options):
     return _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
 
 
+def llm_plan(goal, **options):
+    """Has a model write a graph for a goal, and runs it: `rounds`, `outputs`, `answer`.
+
+    With `run=False` the plan is returned and not run: `rounds[0]["tasks"]`. A plan has
+    no key, so its request is never repeated.
+    """
+    return _call("/plan", {"goal": goal, **options}, expects="rounds")
+
+
+def llm_group(group, wait_s=0):
+    """Returns a group by its id: `status`, `counts`, and its results once it has ended.
+
+    wait_s: how long to wait for its end; after that it is returned as it is.
+    """
+    wait = f"?wait_ms={round(wait_s * 1000)}" if wait_s else ""
+    return _call(f"/groups/{group}{wait}", expects="status")
+
+
+def llm_report(group, format="json"):
+    """Returns the report of a group, by its id: what each agent did and what failed.
+
+    format: `json`, `coordinator` or `swarm`.
+    """
+    return _call(f"/groups/{group}/report?format={format}", expects=None)
+
+
+def llm_cancel(group):
+    """Cancels what of a group has not ended."""
+    return _call(f"/groups/{group}", method="DELETE", expects="status")
+
+
 def llm_vote(prompt, n=3, model=None, **options):
     """Asks a prompt `n` times. Returns the vote: `decided`, `winner`, `agreement`, …
 
@@ -242,6 +274,18 @@ def llm_run():
     return _call("/run", expects="budget")
 
 
+def llm_events():
+    """Yields the events of the run's log so far, oldest first: a dict per line."""
+    path = f"/runs/{llm_run()['id']}/log"
+    yield from _exchange(path, None, lambda reply: map(_parse, reply))
+
+
+def llm_worker_token():
+    """Returns a token for a worker of this run, which can do nothing else: `token`, `run_id`."""
+    path = f"/runs/{llm_run()['id']}/worker-token"
+    return _call(path, {}, expects="token")
+
+
 def tool_call(tool_name, **input):
     """Returns the result of a tool of the run.
 
@@ -249,6 +293,70 @@ def tool_call(tool_name, **input):
     """
     fields = {"tool_name": tool_name, "input": input}
     return _call("/tool_call", fields, expects="result")["result"]
+
+
+def llm_work(work, run=None, width=1, lease_s=60, models=None, until=None):
+    """Serves the items of pull workers, up to `width` at once, until `until()` is true.
+
+        llm_work(lambda item: {"text": agent(item["prompt"])})
+
+    work: called in a thread of its own with an item, a dict that also has `stop`, a
+        threading.Event that is set when the item is no longer this worker's. Returns the
+        fields of POST /runs/:id/complete, such as `text` and `usage`. An exception is a
+        failure that is not retried.
+    run: the run's id; needed with a worker token, which cannot read it.
+    lease_s: how long an item stays this worker's if it is not heard of.
+    """
+    path = f"/runs/{run or llm_run()['id']}"
+    lease_ms = round(lease_s * 1000)
+    inside = contextvars.copy_context  # The threads spend no other run's budget.
+    open_leases = {}
+
+    def serve(item):
+        try:
+            answer = work(item)
+        except Exception as cause:
+            message = f"{type(cause).__name__}: {cause}"[:500]
+            answer = {"error": {"message": message, "retryable": False}}
+        lease_id = item["lease_id"]
+        with contextlib.suppress(FanoutError):  # The item may be another worker's.
+            if not item["stop"].is_set():
+                _call(
+                    f"{path}/complete", {"lease_id": lease_id, **answer}, expects=None
+                )
+        open_leases.pop(lease_id, None)
+
+    def renew():
+        while True:
+            time.sleep(lease_s / 3)
+            leases = list(open_leases)
+            with contextlib.suppress(FanoutError):
+                fields = {"lease_ids": leases, "lease_ms": lease_ms}
+                kept = leases and _call(f"{path}/heartbeat", fields, expects="leases")
+                for lease in kept["leases"] if kept else []:
+                    item = open_leases.get(lease["lease_id"])
+                    if item and lease["state"] != "active":
+                        item["stop"].set()
+
+    threading.Thread(target=inside().run, args=(renew,), daemon=True).start()
+    while not (until and until()):
+        free = width - len(open_leases)
+        if free < 1:
+            time.sleep(0.02)
+            continue
+        wait_ms = 500 if open_leases or until else 20_000
+        fields = {"max": free, "wait_ms": wait_ms, "lease_ms": lease_ms}
+        claimed = _call(
+            f"{path}/claim",
+            {**fields, **({"models": models} if models else {})},
+            expects="items",
+        )
+        for item in claimed["items"]:
+            item["stop"] = threading.Event()
+            open_leases[item["lease_id"]] = item
+            threading.Thread(
+                target=inside().run, args=(serve, item), daemon=True
+            ).start()
 
 
 def llm_log(event_type, **fields):
@@ -302,12 +410,12 @@ def _batch_request(prompts, model, options):
     return prompts, {**fields, "model": model, **options}
 
 
-def _call(path, fields=None, *, expects):
-    """Returns the answer, an object with the field `expects`."""
-    (data,) = _exchange(path, fields, lambda reply: [reply.read()])
+def _call(path, fields=None, *, expects, method=None):
+    """Returns the answer, an object with the field `expects`; None = any object."""
+    (data,) = _exchange(path, fields, lambda reply: [reply.read()], method=method)
     answer = _parse(data)
     # If a call fails after the headers were sent, the error follows a status of 200.
-    if expects not in answer:
+    if expects is not None and expects not in answer:
         raise _failure(answer)
     return answer
 
@@ -321,7 +429,7 @@ class _NoRedirect(urlrequest.HTTPErrorProcessor):
     https_response = http_response
 
 
-def _exchange(path, fields, read, accept="application/json"):
+def _exchange(path, fields, read, accept="application/json", method=None):
     """Yields what `read` finds in the gateway's answer. GET if `fields` is None.
 
     If the connection is lost, the request is repeated under the same idempotency key,
@@ -331,6 +439,7 @@ def _exchange(path, fields, read, accept="application/json"):
     repeatable = re.fullmatch("/(query|batch|dag|runs|contexts)|.*/close", path)
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
     request, timeout_s = _request(base + path, fields, accept, repeatable)
+    request.method = method or request.get_method()
     handlers = [_NoRedirect]
     # An egress proxy does not reach this machine's own addresses.
     if re.fullmatch(r"localhost|127\..*|\[::1\]", host):

@@ -2,9 +2,12 @@
 import { glob, readFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { parseEnv } from "node:util";
-import { afterAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import { startR2Gateway } from "../support/r2-gateway.ts";
+import { roleModel } from "../support/role-model/answer.ts";
+import { startTools, type RoleTools } from "../support/role-model/tools.ts";
+import { startUpstream, type TestUpstream } from "../support/upstream.ts";
 import { blocksOf, stepsOf, type Step } from "./blocks.ts";
 import { missingTools, ROOT, runPage } from "./page.ts";
 
@@ -15,10 +18,26 @@ for await (const page of glob(PAGES, { cwd: ROOT })) {
 }
 pages.sort((a, b) => (a.page < b.page ? -1 : 1));
 
+/** Where pages of examples have the model with roles and its tools; in a test these have other addresses. */
+const ROLE_MODEL = "http://127.0.0.1:8790/v1";
+const ROLE_TOOLS = "127.0.0.1:8791";
+
+let roles: { upstream: TestUpstream; tools: RoleTools };
+beforeAll(async () => {
+  roles = { upstream: await startUpstream(roleModel), tools: await startTools() };
+});
+
 const gateways = new Map<string, Promise<Gateway>>();
 afterAll(async () => {
   for (const gateway of gateways.values()) await (await gateway).stop();
+  await roles.upstream.stop();
+  await roles.tools.stop();
 });
+
+/** A text with the addresses of this test's model with roles, and of its tools. */
+function withRoles(text: string): string {
+  return text.replaceAll(ROLE_MODEL, roles.upstream.baseUrl).replaceAll(ROLE_TOOLS, new URL(roles.tools.url).host);
+}
 
 /** The gateway of most pages; for those that use files one with R2, for those that name hosts of tools, or an upstream of the kind `pull`, one with these. */
 function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
@@ -29,17 +48,19 @@ function gatewayFor(text: string, steps: readonly Step[]): Promise<Gateway> {
   const upstreams = settings.map(({ block }) => parseEnv(block.code)["UPSTREAMS"] ?? "").find(isOwn) ?? "";
   const key = `${usesFiles} ${toolHosts} ${upstreams}`;
   const vars = {
-    ...(toolHosts === "" ? {} : { TOOL_HOSTS: toolHosts }),
-    ...(upstreams === "" ? {} : { UPSTREAMS: upstreams }),
+    ...(toolHosts === "" ? {} : { TOOL_HOSTS: withRoles(toolHosts) }),
+    ...(upstreams === "" ? {} : { UPSTREAMS: withRoles(upstreams) }),
   };
   const gateway = gateways.get(key) ?? (usesFiles ? startR2Gateway({ vars }) : startGateway({ vars }));
   gateways.set(key, gateway);
   return gateway;
 }
 
-/** Whether the page's own commands are the workers of an upstream, or use its tape. */
+/** Whether the page's own commands are the workers of an upstream, use its tape, or need a model that reads. */
 function isOwn(upstreams: string): boolean {
-  return upstreams.includes('"kind":"pull"') || upstreams.includes('"kind":"cassette"');
+  return (
+    upstreams.includes(ROLE_MODEL) || upstreams.includes('"kind":"pull"') || upstreams.includes('"kind":"cassette"')
+  );
 }
 
 describe.each(pages)("$page", ({ page, missing }) => {

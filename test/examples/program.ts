@@ -1,6 +1,7 @@
 /** Programs of examples/ as processes: started as their reader would, and looked at from outside. */
 import { spawn } from "node:child_process";
 import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
 
@@ -11,10 +12,18 @@ export type Ended = { status: number | null; printed: string; complaint: string 
 
 export type Started = { pid: number; ended: Promise<Ended> };
 
-/** Starts a program in the checkout. Only `env` and PATH reach it. */
-export function startProgram(command: string, args: readonly string[], env: Record<string, string>): Started {
+/** A program of examples/, for a process that works in another folder. */
+export const exampleAt = (path: string): string => join(ROOT, "examples", path);
+
+/** Starts a program in the checkout, or in `cwd`. Only `env` and PATH reach it. */
+export function startProgram(
+  command: string,
+  args: readonly string[],
+  env: Record<string, string>,
+  cwd: string = ROOT,
+): Started {
   const child = spawn(command, args, {
-    cwd: ROOT,
+    cwd,
     env: { PATH: process.env["PATH"] ?? "", PYTHONDONTWRITEBYTECODE: "1", PYTHONIOENCODING: "utf-8", ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
