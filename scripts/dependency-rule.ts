@@ -127,8 +127,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Of the upstream module what reads a bounded body and what cleans a message.
   tools: { parts: ["contract", "upstream"], types: ["core"], packages: [] },
   env: { parts: ["upstream", "tools", "observe", "core"], packages: [ZOD] },
-  context: { parts: [], types: ["env", "address", "bytes"], packages: [] },
-  auth: { parts: ["env"], types: ["context"], packages: [HONO] },
+  context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
+  auth: { parts: ["env"], types: ["context", "contract"], packages: [HONO] },
   openapi: { parts: ["contract"], packages: [ZOD, OPENAPI] },
   routes: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.

@@ -1,11 +1,12 @@
 /** What handlers find in their context. */
 import type { Objects } from "../durable-objects/address.ts";
 import type { Hold } from "./bytes/held-bytes.ts";
+import type { Route } from "./contract/routes/record.ts";
 import type { Bindings, Config } from "./env.ts";
 
 /**
  * Who sent the request. The operator may do everything; a run acts for itself and its descendants; a viewer reads the figures of
- * all runs, on the routes of `src/auth/viewer.ts` only.
+ * all runs, on the routes that the table opens for viewers.
  */
 export type Principal =
   | { kind: "operator" }
@@ -29,6 +30,8 @@ export type AppEnv = {
   Bindings: Bindings & Objects;
   Variables: {
     requestId: string;
+    /** The record of the route that answers; set before its other middleware. */
+    route: Route;
     config: Config;
     keys: Keys;
     principal: Principal;

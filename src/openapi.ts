@@ -5,8 +5,8 @@
 import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { logLine } from "./contract/routes/log.ts";
 import { refusal } from "./contract/routes/parts.ts";
-import type { Method, RouteRecord } from "./contract/routes/record.ts";
-import { FAMILIES, methodAndPath } from "./contract/routes/table.ts";
+import type { Method, Route } from "./contract/routes/record.ts";
+import { FAMILIES } from "./contract/routes/table.ts";
 import { nameComponents } from "./openapi/components.ts";
 import { VERSION } from "./version.ts";
 
@@ -33,7 +33,7 @@ function generate(): unknown {
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
   for (const { heading, routes } of FAMILIES) {
     if (heading === null) continue;
-    for (const [key, record] of Object.entries(routes)) registry.registerPath(described(key, heading, record));
+    for (const route of routes) registry.registerPath(described(heading, route));
   }
   nameComponents();
   // Routes return the log as text, so none of them refers to this schema.
@@ -54,10 +54,9 @@ const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: 
 >;
 
 /** A route in the generator's words: those of its record, without what only the gateway reads. */
-function described(key: string, heading: string, record: RouteRecord): RouteConfig {
-  const { auth, guide: _guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
+function described(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
+  const { guide: _guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
   const { replies, errors = refusal, ...words } = rest;
-  const { method, path } = methodAndPath(key);
   return {
     ...words,
     method: METHODS[method],

@@ -1,6 +1,7 @@
 /** Authenticates requests by the operator's key or a run token, and sets the principal for handlers. */
 import type { Context, MiddlewareHandler } from "hono";
 import type { AppEnv, Keys, Principal } from "../context.ts";
+import type { Holder, Route } from "../contract/routes/record.ts";
 import type { Config } from "../env.ts";
 import { configOf } from "../env.ts";
 import { Refusal, type Reason } from "../errors.ts";
@@ -10,8 +11,7 @@ import { credentialsOf } from "./credentials.ts";
 import { holderOf, makeKeys } from "./keys.ts";
 import { verifyRunToken } from "./token.ts";
 import { TOKEN_PREFIX, WORKER_TOKEN_PREFIX } from "./token-prefix.ts";
-import { mayView } from "./viewer.ts";
-import { isWorkerRequest, verifyWorkerToken } from "./worker-token.ts";
+import { verifyWorkerToken } from "./worker-token.ts";
 
 /** Names the run that an operator's request is about. */
 const RUN_HEADER = "x-fanout-run";
@@ -27,26 +27,24 @@ export function authenticate({ now }: { now: () => number }): MiddlewareHandler<
     c.set("keys", keys);
     c.set(
       "principal",
-      await principalOf(requireCredential(c), keys, { now: now(), method: c.req.method, path: c.req.path }),
+      await principalOf(requireCredential(c), keys, { now: now(), route: c.get("route"), path: c.req.path }),
     );
     await next();
   };
 }
 
-/** Refuses run tokens on a route that is the operator's. */
-export function requireOperator(c: Context<AppEnv>): void {
-  if (c.get("principal").kind === "operator") return;
-  throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
+/** Refuses run tokens on a route that the table does not open for them. */
+export function refuseRuns(): MiddlewareHandler<AppEnv> {
+  return async function refuseRuns(c, next) {
+    if (c.get("principal").kind === "run" && !mayUse(c.get("route"), "run"))
+      throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
+    await next();
+  };
 }
 
 /** Refuses viewers where a route of theirs would change something. */
 export function refuseViewers(c: Context<AppEnv>): void {
   if (c.get("principal").kind === "viewer") throw new Refusal(VIEWERS_ONLY);
-}
-
-/** Refuses run tokens on a route that shows the figures of all runs: the operator's and viewers'. */
-export function requireReader(c: Context<AppEnv>): void {
-  if (c.get("principal").kind !== "viewer") requireOperator(c);
 }
 
 /** Whether a request has the operator's or viewers' key, on a route that needs no credential and shows more to those. */
@@ -93,13 +91,19 @@ function requireCredential(c: Context<AppEnv>): string {
   throw new Refusal({ reason: "invalid_api_key", message });
 }
 
-type Arrived = { now: number; method: string; path: string };
+/** `path`: as it is sent. */
+type Arrived = { now: number; route: Route; path: string };
 
-async function principalOf(credential: string, keys: Keys, { now: nowMs, ...request }: Arrived): Promise<Principal> {
+function mayUse({ auth }: Route, holder: Holder): boolean {
+  return auth === null || auth.includes(holder);
+}
+
+async function principalOf(credential: string, keys: Keys, { now: nowMs, route, path }: Arrived): Promise<Principal> {
   if (credential.startsWith(WORKER_TOKEN_PREFIX)) {
     const verified = await verifyWorkerToken(keys.accepted, credential, nowMs);
     if (!verified.ok) throw new Refusal(verified.reason);
-    if (!isWorkerRequest(request, verified.runId)) throw new Refusal(WORKERS_ONLY);
+    // The path is compared as it is sent: one that is encoded is another.
+    if (!mayUse(route, "worker") || path !== route.path.replace(":id", verified.runId)) throw new Refusal(WORKERS_ONLY);
     return { kind: "run", runId: verified.runId, depth: 0 };
   }
   if (credential.startsWith(TOKEN_PREFIX)) {
@@ -109,7 +113,7 @@ async function principalOf(credential: string, keys: Keys, { now: nowMs, ...requ
     return { kind: "run", ...claims };
   }
   const kind = await holderOf(credential, keys);
-  if (kind === "viewer" && !mayView(request)) throw new Refusal(VIEWERS_ONLY);
+  if (kind === "viewer" && !mayUse(route, "viewer")) throw new Refusal(VIEWERS_ONLY);
   if (kind !== null) return { kind };
   const message =
     "the credential is neither the operator's key (ADMIN_KEY) nor a run token of this gateway, which POST /runs returns";

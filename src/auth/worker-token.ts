@@ -34,11 +34,6 @@ export async function verifyWorkerToken(
   return refused("this gateway did not sign the worker token");
 }
 
-/** Whether a pull worker of a run may send a request. The path is compared as it is sent: one that is encoded is another. */
-export function isWorkerRequest({ method, path }: { method: string; path: string }, runId: string): boolean {
-  return method === "POST" && ["claim", "heartbeat", "complete"].some((step) => path === `/runs/${runId}/${step}`);
-}
-
 async function checkSignature(key: CryptoKey, token: string): Promise<WorkerClaims | null> {
   if (!token.startsWith(WORKER_TOKEN_PREFIX) || token.length > TOKEN_CHARS_MAX) return null;
   try {

@@ -50,7 +50,6 @@ import {
   CONTEXTS_BYTES_MAX,
   CONTEXTS_MAX,
 } from "../limits.ts";
-import { BODY_BYTES } from "./body-bounds.ts";
 
 const deployment = z.string().nullable().meta({
   description:
@@ -150,11 +149,10 @@ export const limitsDocument = z
 
 export type Limits = z.infer<typeof limitsDocument>;
 
-/** The bounds as shown, but for the day of the price catalogue, which is no constant of the contract. */
-export const limits: Omit<Limits, "prices_date"> = {
+/** The bounds as shown, but for those of bodies, which the table of routes has, and the day of the price catalogue. */
+export const limits: Omit<Limits, "body_bytes" | "prices_date"> = {
   items_per_batch_max: ITEMS_PER_BATCH_MAX,
   body_bytes_max: BODY_BYTES_MAX,
-  body_bytes: BODY_BYTES,
   json_depth_max: JSON_DEPTH_MAX,
   prompt_bytes_max: PROMPT_BYTES_MAX,
   context_bytes_max: CONTEXT_BYTES_MAX,

@@ -1,10 +1,9 @@
 /** The bound of the body of the route that answers a request, and the memory that all bodies of the isolate share. */
 import type { Context, MiddlewareHandler } from "hono";
-import { routePath } from "hono/route";
 import { HeldBytes, type Hold } from "../bytes/held-bytes.ts";
 import type { AppEnv } from "../context.ts";
 import { bodyTooLarge, readBytes, type BodyRoom } from "../contract/body.ts";
-import { bodyBound, readsNoBody } from "../contract/body-bounds.ts";
+import { bodyBytesMax } from "../contract/routes/record.ts";
 import { Refusal } from "../errors.ts";
 import { BODIES_HELD_BYTES_MAX, BODY_HELD_MS_MAX, LARGE_BODY_BYTES_MIN } from "../limits.ts";
 
@@ -17,8 +16,8 @@ const bodies = new HeldBytes({
 
 /** How many bytes the body of this request may have, and what it takes of the memory of all. */
 export function bodyRoom(c: Context<AppEnv>): BodyRoom {
-  const bytesMax = bodyBound(c.req.method, routePath(c));
-  if (bytesMax === null) throw new Error(`${c.req.method} ${routePath(c)} has no bound for its body`);
+  const bytesMax = bodyBytesMax(c.get("route"));
+  if (bytesMax === null) throw new Error(`${c.get("route").name} has no bound for its body`);
   const hold = c.get("bodyHold");
   return { bytesMax, take: (totalBytes) => hold.take(totalBytes, Date.now()) };
 }
@@ -29,7 +28,8 @@ export function bodyRoom(c: Context<AppEnv>): BodyRoom {
  */
 export function boundBody(): MiddlewareHandler<AppEnv> {
   return async function boundBody(c, next) {
-    const bytesMax = bodyBound(c.req.method, routePath(c));
+    const route = c.get("route");
+    const bytesMax = bodyBytesMax(route);
     if (bytesMax === null) return await next();
     if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
     const hold: Hold = bodies.hold();
@@ -37,7 +37,7 @@ export function boundBody(): MiddlewareHandler<AppEnv> {
     // The runtime may end a request whose client has left, and then no promise of that request settles.
     c.req.raw.signal.addEventListener("abort", hold.release);
     try {
-      if (readsNoBody(c.req.method, routePath(c)) && c.req.raw.body !== null) {
+      if (route.bound === undefined && c.req.raw.body !== null) {
         const read = await readBytes(c.req.raw, bodyRoom(c));
         if (!read.ok) throw new Refusal(read.reason);
       }

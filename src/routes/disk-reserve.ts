@@ -4,39 +4,14 @@
  * and answers at the binding `DISK`, which no deployment has: there this costs a look at one property.
  */
 import type { MiddlewareHandler } from "hono";
-import { routePath } from "hono/route";
 import type { AppEnv } from "../context.ts";
+import { isChange, type Route } from "../contract/routes/record.ts";
 import { Refusal, type Reason } from "../errors.ts";
 import { DISK_ANSWER_MS_MAX, DISK_FULL_RETRY_MS, DISK_LOOK_MS, DISK_RESERVE_BYTES } from "../limits.ts";
 
-/**
- * Requests that go on below the reserve: they end or free what is stored, deliver what is open, or store nothing. Routes that are
- * not here, such as new ones, are refused.
- */
-const GOES_ON: ReadonlySet<string> = new Set([
-  "PATCH /runs/:id",
-  "POST /runs/:id/close",
-  "POST /runs/:id/turn",
-  "POST /runs/:id/flush",
-  "POST /runs/:id/stats/reset",
-  "POST /runs/:id/worker-token",
-  "POST /runs/:id/claim",
-  "POST /runs/:id/heartbeat",
-  "POST /runs/:id/complete",
-  "POST /dag/validate",
-  "POST /upstreams/:name/resume",
-  "POST /v1/messages/count_tokens",
-  "POST /v1/responses/:id/cancel",
-  "POST /v1/uploads/:id/cancel",
-  "POST /v1/batches/:id/cancel",
-  // Its calls of tools are requests of their own.
-  "POST /mcp",
-]);
-
-/** Whether a request may store something that nobody waits for yet. */
-export function mayOpen(method: string, path: string): boolean {
-  if (method !== "POST" && method !== "PUT" && method !== "PATCH") return false;
-  return !GOES_ON.has(`${method} ${path}`);
+/** Whether a route may store something that nobody waits for yet: such as a new one. */
+export function mayOpen(route: Route): boolean {
+  return isChange(route) && route.opensNothing !== true;
 }
 
 /** Why so much may not be stored; null if it may, or if nothing is known of the disk. `sentBytes`: as announced, 0 = unknown. */
@@ -70,7 +45,7 @@ const gauge = new DiskGauge();
 export function keepReserve(): MiddlewareHandler<AppEnv> {
   return async function keepReserve(c, next) {
     const { DISK: disk } = c.env;
-    if (disk === undefined || !mayOpen(c.req.method, routePath(c))) return await next();
+    if (disk === undefined || !mayOpen(c.get("route"))) return await next();
     const ask = async (): Promise<number> => {
       const answer = await disk.fetch("http://disk/free", { signal: AbortSignal.timeout(DISK_ANSWER_MS_MAX) });
       return answer.ok ? Number(await answer.text()) : Number.NaN;

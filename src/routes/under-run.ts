@@ -8,11 +8,6 @@ import { RunCaller } from "../run-client/caller.ts";
 import { settled } from "../run-client/settlements.ts";
 import { nameTrace } from "./trace-header.ts";
 
-type Middleware = MiddlewareHandler<AppEnv>;
-
-/** The middleware before every handler with a credential: credential, bound of the body, room on the disk, headers of the answer. */
-export type Protection = readonly [Middleware, Middleware, Middleware, Middleware];
-
 /** Budget header: USD as a decimal number, `Infinity` for a run without a USD limit (floats parse it in most languages). */
 export function remainingUsdText(remainingNanoUsd: number | null): string {
   return remainingNanoUsd === null ? "Infinity" : usdText(usdOf(remainingNanoUsd));

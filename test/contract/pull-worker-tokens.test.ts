@@ -1,7 +1,7 @@
 /** Tokens of pull workers: the work of one run, and nothing else. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { BODY_BYTES } from "../../src/contract/body-bounds.ts";
+import { BODY_BYTES } from "../../src/contract/routes/table.ts";
 import {
   answerOf,
   documentOf,

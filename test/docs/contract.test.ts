@@ -3,6 +3,7 @@ import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { ROUTES } from "../../src/contract/routes/table.ts";
 import { openApiText } from "../../src/openapi.ts";
 import { ROOT } from "./page.ts";
 import { codesIn, rowsOf } from "./tables.ts";
@@ -10,7 +11,6 @@ import { codesIn, rowsOf } from "./tables.ts";
 const schema = z.looseObject({ properties: z.record(z.string(), z.looseObject({})).optional() });
 const api = z
   .looseObject({
-    paths: z.record(z.string(), z.record(z.string(), z.unknown())),
     components: z.looseObject({ schemas: z.record(z.string(), schema) }),
   })
   .parse(JSON.parse(openApiText()));
@@ -20,17 +20,16 @@ const documented = async (page: string, header: string) =>
   (await rowsOf(page, header)).flatMap(([name]) => codesIn(name)).toSorted();
 
 describe("the pages", () => {
-  it("name every route", async () => {
-    let text = "";
-    for await (const page of glob(["README.md", "docs/*.md"], { cwd: ROOT }))
-      text += await readFile(join(ROOT, page), "utf8");
-    const isNamed = (path: string) => {
-      const parts = path.split("/").map((part) => (part.startsWith("{") ? "[^\\s/`]+" : part.replaceAll(".", "\\.")));
-      return new RegExp(`${parts.join("/")}(?![\\w/-])`).test(text);
-    };
-    // Rollout routes are the same routes below another path.
-    const paths = Object.keys(api.paths).map((path) => path.replace(/^\/rollout\/\{id\}(?=\/[lr]lm_)/, ""));
-    expect(paths.filter((path) => !isNamed(path))).toEqual([]);
+  it("have each route in the guide that its record names", async () => {
+    const missing: string[] = [];
+    for (const { name, path, guide } of ROUTES) {
+      const text = await readFile(join(ROOT, guide), "utf8");
+      // Rollout routes are the same routes below another path.
+      const parts = path.replace(/^\/rollout\/:id(?=\/[lr]lm_)/, "").split("/");
+      const pattern = parts.map((part) => (part.startsWith(":") ? "[^\\s/`]+" : part.replaceAll(".", "\\."))).join("/");
+      if (!new RegExp(`${pattern}(?![\\w/-])`).test(text)) missing.push(`${name}: ${guide}`);
+    }
+    expect(missing).toEqual([]);
   });
 
   it("name every field of a call", async () => {

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { OPTION_NAMES } from "../../scripts/deploy/options.ts";
-import { BODY_BYTES } from "../../src/contract/body-bounds.ts";
+import { BODY_BYTES } from "../../src/contract/routes/table.ts";
 import { ROOT } from "./page.ts";
 import { rowsOf } from "./tables.ts";
 

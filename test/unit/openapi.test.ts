@@ -1,6 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import { createApp } from "../../src/app.ts";
+import { FAMILIES, ROUTES } from "../../src/contract/routes/table.ts";
 import { openApiText } from "../../src/openapi.ts";
 
 const document = z.looseObject({
@@ -8,17 +9,27 @@ const document = z.looseObject({
   components: z.looseObject({ schemas: z.record(z.string(), z.unknown()) }),
 });
 
-it("documents exactly the routes that the application has", () => {
+const documented = (): string[] => {
   const { paths } = document.parse(JSON.parse(openApiText()));
-  const documented = Object.entries(paths).flatMap(([path, item]) =>
-    Object.keys(item).map((method) => `${method} ${path}`),
-  );
-  // Middleware is registered for all methods; it is no route. Probes are the operator's: docs/probe.md has them.
-  const routes = createApp()
-    .routes.filter(({ method, path }) => method !== "ALL" && !path.startsWith("/_probe/"))
-    .map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)(?:\{[^}]*\})?/g, "{$1}")}`);
+  return Object.entries(paths).flatMap(([path, item]) => Object.keys(item).map((method) => `${method} ${path}`));
+};
+
+it("documents exactly the routes of the table, but for those without a heading", () => {
+  const listed = FAMILIES.filter(({ heading }) => heading !== null).flatMap(({ routes }) => routes);
+  const routes = listed.map(({ method, path }) => `${method.toLowerCase()} ${path.replace(/:(\w+)/g, "{$1}")}`);
   expect(routes).toContain("post /batch");
-  expect(documented.toSorted()).toEqual([...new Set(routes)].toSorted());
+  expect(documented().toSorted()).toEqual(routes.toSorted());
+  const unlisted = FAMILIES.filter(({ heading }) => heading === null).flatMap(({ routes }) => routes);
+  // Probes are the operator's: docs/probe.md has them.
+  expect(unlisted.map(({ name }) => name)).toEqual(["GET /_probe/hold", "GET /_probe/:n"]);
+});
+
+it("mounts exactly the routes of the table, in its order, each with a credential if its record demands one", () => {
+  // Middleware for every request is registered for all methods; it is no route.
+  const mounted = createApp().routes.filter(({ method }) => method !== "ALL");
+  const names = mounted.map(({ method, path }) => `${method} ${path.replace(/\{.*?\}/g, "")}`);
+  const counts = ROUTES.map(({ auth }) => (auth === null ? 2 : 7));
+  expect(names).toEqual(ROUTES.flatMap(({ name }, at) => Array.from({ length: counts[at] ?? 0 }, () => name)));
 });
 
 it("combines no schemas that contradict each other", () => {

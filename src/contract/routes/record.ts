@@ -1,5 +1,6 @@
 /** What the gateway knows of a route beside its handler. The record is the route's one home: docs/ has its guide. */
 import type * as z from "zod";
+import { EMPTY_BODY_BYTES_MAX } from "../../limits.ts";
 
 /** The methods of routes. A HEAD request is answered as GET. */
 export const METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE"] as const;
@@ -89,16 +90,42 @@ export type RouteRecord = {
   link?: string;
 } & (Body | NoBody);
 
-/** The routes under one heading of the reference; null = the reference does not list them. */
-export type Family<Key extends RouteKey = RouteKey> = {
-  heading: string | null;
-  routes: Readonly<Record<Key, RouteRecord>>;
-};
+/** A record with what its key says. */
+export type Route<Name extends RouteKey = RouteKey> = RouteRecord & { name: Name; method: Method; path: string };
 
-/** A family whose type has the keys of its routes, and nothing else of them. */
-export function family<Key extends RouteKey>(
+/** The routes under one heading of the reference; null = the reference does not list them. */
+export type Family<Name extends RouteKey = RouteKey> = { heading: string | null; routes: readonly Route<Name>[] };
+
+/** A family in the order of its records. Its type has the names of its routes, and nothing else of them. */
+export function family<Name extends RouteKey>(
   heading: string | null,
-  routes: Readonly<Record<Key, RouteRecord>>,
-): Family<Key> {
+  records: Readonly<Record<Name, RouteRecord>>,
+): Family<Name> {
+  const routes: Route<Name>[] = [];
+  for (const name in records) routes.push({ ...records[name], name, ...methodAndPath(name) });
   return { heading, routes };
+}
+
+function methodAndPath(name: RouteKey): { method: Method; path: string } {
+  const method = METHODS.find((each) => name.startsWith(`${each} `));
+  if (method === undefined) throw new Error(`${name} names no method`);
+  return { method, path: name.slice(method.length + 1) };
+}
+
+/** The path of a route with what its parameters match, as routers read it. */
+export function patternOf({ path, where = {} }: Route): string {
+  return path.replace(/:(\w+)/g, (parameter, name: string) =>
+    where[name] === undefined ? parameter : `${parameter}{${where[name]}}`,
+  );
+}
+
+/** Whether requests of a route change something, as their method says: clients may send a body with these. */
+export function isChange({ method }: Route): boolean {
+  return method === "POST" || method === "PUT" || method === "PATCH";
+}
+
+/** How many bytes the body of a route may have; null = it takes none. What a route drops is bounded, too. */
+export function bodyBytesMax(route: Route): number | null {
+  if (route.bound !== undefined) return route.bound;
+  return isChange(route) ? EMPTY_BODY_BYTES_MAX : null;
 }

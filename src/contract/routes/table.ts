@@ -13,7 +13,7 @@ import { mcp } from "./mcp.ts";
 import { operator } from "./operator.ts";
 import { probes } from "./probe.ts";
 import { pull } from "./pull.ts";
-import { METHODS, type Family, type Method } from "./record.ts";
+import { bodyBytesMax, type Family, type Route } from "./record.ts";
 import { runs } from "./runs.ts";
 import { tools } from "./tools.ts";
 import { v1 } from "./v1.ts";
@@ -38,14 +38,18 @@ const TABLE = [
 /** The families, each with its routes in their order. */
 export const FAMILIES: readonly Family[] = TABLE;
 
-type KeyOf<Each> = Each extends Family<infer Key> ? Key : never;
+type NameOf<Each> = Each extends Family<infer Name> ? Name : never;
 
 /** The names of all routes. */
-export type RouteName = KeyOf<(typeof TABLE)[number]>;
+export type RouteName = NameOf<(typeof TABLE)[number]>;
 
-/** What the name of a route says. */
-export function methodAndPath(name: string): { method: Method; path: string } {
-  const method = METHODS.find((each) => name.startsWith(`${each} `));
-  if (method === undefined) throw new Error(`${name} names no method`);
-  return { method, path: name.slice(method.length + 1) };
-}
+/** All routes. */
+export const ROUTES: readonly Route<RouteName>[] = TABLE.flatMap<Route<RouteName>>(({ routes }) => routes);
+
+/** How many bytes the body of each route may have, by the route's name: those that take none are not here. */
+export const BODY_BYTES: Readonly<Record<string, number>> = Object.fromEntries(
+  ROUTES.flatMap((route) => {
+    const bytesMax = bodyBytesMax(route);
+    return bytesMax === null ? [] : [[route.name, bytesMax]];
+  }),
+);

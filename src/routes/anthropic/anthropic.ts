@@ -1,5 +1,5 @@
 /** Anthropic's API under a run token. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { ModelRulesReply } from "../../run-api/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -16,12 +16,12 @@ import { inSlices, pause } from "../../bytes/slices.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { relay } from "../openai/relay.ts";
 import { requireUntaped } from "../untaped.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountAnthropic(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/v1/messages", ...protect, (c) => relay(c, "messages"));
-  app.post("/v1/messages/count_tokens", ...protect, countTokens);
-}
+export const anthropicHandlers = {
+  "POST /v1/messages": (c) => relay(c, "messages"),
+  "POST /v1/messages/count_tokens": countTokens,
+} satisfies Partial<Handlers>;
 
 /** Counts a prompt's tokens at the upstream, which bills nothing for it: so nothing is reserved. */
 async function countTokens(c: Context<AppEnv>): Promise<Response> {

@@ -1,5 +1,5 @@
 /** `/contexts`: store a text once, so that many calls of the run can refer to it; list, look at and delete what is stored. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -12,25 +12,25 @@ import { streamSource } from "../../files/source.ts";
 import { CONTEXT_JSON_BYTES_MAX } from "../../limits.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { bucketOf, requireOpenRun } from "../openai/file-access.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { bytesSource, storeContext, type NewText } from "./store-context.ts";
 
-export function mountContexts(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/contexts", ...protect, create);
-  app.get("/contexts", ...protect, list);
-  app.get("/contexts/:id", ...protect, async (c) => {
+export const contextHandlers = {
+  "POST /contexts": create,
+  "GET /contexts": list,
+  "GET /contexts/:id": async (c) => {
     const id = c.req.param("id");
     const found = await runFilesOf(c.env, requireRun(c)).context(id);
     if (found === null) throw new Refusal(noContext(id));
     return c.json(contextDocument(found.record));
-  });
-  app.delete("/contexts/:id", ...protect, async (c) => {
+  },
+  "DELETE /contexts/:id": async (c) => {
     const id = c.req.param("id");
     const isDeleted = await runFilesOf(c.env, requireRun(c)).deleteContext(id);
     if (!isDeleted) throw new Refusal(noContext(id));
     return c.json({ id, object: "context", deleted: true });
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function create(c: Context<AppEnv>): Promise<Response> {
   const runId = await requireOpenRun(c);

@@ -2,7 +2,7 @@
  * The names that other systems' clients call, in their dialect: `/llm_query` of shihwesley/rlm-sandbox, and those of
  * alexzhang13/rlm. The calls are `/query` and `/batch`; they differ in the form of requests and failures.
  */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf } from "../../contract/body.ts";
 import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects/dialects.ts";
@@ -20,21 +20,7 @@ import { callRolloutTool } from "./tools.ts";
 import { namedOf } from "../native/idempotency.ts";
 import { answerQuery } from "../native/query.ts";
 import { answerToolCall } from "../native/tool-call.ts";
-import type { Protection } from "../under-run.ts";
-
-export function mountDialects(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/llm_query", ...protect, (c) => query(c, "status"));
-  app.post("/rlm_query", ...protect, (c) => query(c, "ok"));
-  app.post("/rollout/:id/llm_query", ...protect, (c) => query(c, "ok"));
-  app.post("/rollout/:id/rlm_query", ...protect, (c) => query(c, "ok"));
-  for (const under of ["", "/rollout/:id"]) {
-    app.post(`${under}/llm_query_batch`, ...protect, (c) => batch(c, RLM_SANDBOX));
-    app.post(`${under}/llm_query_batched`, ...protect, (c) => batch(c, RLM));
-    app.post(`${under}/rlm_query_batched`, ...protect, (c) => batch(c, RLM));
-  }
-  app.post("/rollout/:id/tool_call", ...protect, async (c) => answerToolCall(c, await dialectRun(c)));
-  app.post("/rollout/:id/v1/rlm/tools", ...protect, callRolloutTool);
-}
+import type { Handlers } from "../handler.ts";
 
 /** What a batch has unless its request says otherwise, as the dialect's own server did. */
 type BatchDefaults = { failedCalls: FailedCalls; errorStyle: ErrorStyle; concurrency: number };
@@ -45,6 +31,21 @@ const RLM_SANDBOX: BatchDefaults = {
   concurrency: DIALECT_CONCURRENCY.rlmSandbox,
 };
 const RLM: BatchDefaults = { failedCalls: "ok", errorStyle: "rlm", concurrency: DIALECT_CONCURRENCY.rlm };
+
+export const dialectHandlers = {
+  "POST /llm_query": (c) => query(c, "status"),
+  "POST /rlm_query": (c) => query(c, "ok"),
+  "POST /rollout/:id/llm_query": (c) => query(c, "ok"),
+  "POST /rollout/:id/rlm_query": (c) => query(c, "ok"),
+  "POST /llm_query_batch": (c) => batch(c, RLM_SANDBOX),
+  "POST /rollout/:id/llm_query_batch": (c) => batch(c, RLM_SANDBOX),
+  "POST /llm_query_batched": (c) => batch(c, RLM),
+  "POST /rollout/:id/llm_query_batched": (c) => batch(c, RLM),
+  "POST /rlm_query_batched": (c) => batch(c, RLM),
+  "POST /rollout/:id/rlm_query_batched": (c) => batch(c, RLM),
+  "POST /rollout/:id/tool_call": async (c) => answerToolCall(c, await dialectRun(c)),
+  "POST /rollout/:id/v1/rlm/tools": callRolloutTool,
+} satisfies Partial<Handlers>;
 
 /** One call. A recursive one is plain here: where it stops being so is up to its caller, who can open a child run. */
 async function query(c: Context<AppEnv>, failedCalls: FailedCalls): Promise<Response> {

@@ -1,7 +1,8 @@
 /** `GET /docs` renders the OpenAPI document as a page; `GET /` is JSON for programs and a page for browsers. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { accepts } from "hono/accepts";
 import type { AppEnv } from "../../context.ts";
+import type { Handlers } from "../handler.ts";
 import type { About } from "../../contract/ops.ts";
 import { aboutPage, referencePage } from "../../docs-page/page.ts";
 import { STYLE } from "../../docs-page/style.ts";
@@ -12,9 +13,9 @@ import { Prepared } from "./prepared.ts";
 const page = new Prepared(() => referencePage(openApiText()));
 let policy: string | null = null;
 
-export function mountDocs(app: Hono<AppEnv>): void {
-  app.get("/docs", async (c) => page.send(c, await pageHeaders()));
-}
+export const docsHandlers = {
+  "GET /docs": async (c) => page.send(c, await pageHeaders()),
+} satisfies Partial<Handlers>;
 
 /** Describes the gateway: as JSON, or as a page if the client prefers HTML. */
 export async function sendAbout(c: Context<AppEnv>, about: About): Promise<Response> {

@@ -1,25 +1,26 @@
 /** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
-import type { Context, Hono } from "hono";
-import { Prepared } from "./prepared.ts";
+import type { Context } from "hono";
 import { CATALOG_DATE } from "../../budget/prices.ts";
 import { isReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { About, Health, Limits, StubList } from "../../contract/ops.ts";
 import { limits } from "../../contract/ops.ts";
+import { BODY_BYTES, ROUTES } from "../../contract/routes/table.ts";
 import { configWarnings } from "../../config-warnings.ts";
 import { configOf } from "../../env.ts";
 import { Refusal, toWire } from "../../errors.ts";
 import { openApiText } from "../../openapi.ts";
 import { VERSION } from "../../version.ts";
-import { mountDocs, sendAbout } from "./docs.ts";
-import { mountRunPage } from "./run-page.ts";
+import type { Handlers } from "../handler.ts";
+import { sendAbout } from "./docs.ts";
+import { Prepared } from "./prepared.ts";
 import { STUB_FILES } from "./stub-files.mjs";
 
 const about: Omit<About, "deployment"> = {
   name: "fanout",
   version: VERSION,
   description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
-  links: { docs: "/docs", ui: "/ui", health: "/health", limits: "/limits", openapi: "/openapi.json", stubs: "/stubs" },
+  links: Object.fromEntries(ROUTES.flatMap(({ link, path }) => (link === undefined ? [] : [[link, path]]))),
 };
 
 /**
@@ -41,7 +42,7 @@ function deploymentOf(c: Context<AppEnv>): string | null {
 const HIDDEN_WARNINGS =
   "the configuration has warnings or a fault: GET /health with the operator's ADMIN_KEY lists warnings, and GET /runs names a fault";
 
-const shownLimits: Limits = { ...limits, prices_date: CATALOG_DATE };
+const shownLimits: Limits = { ...limits, body_bytes: BODY_BYTES, prices_date: CATALOG_DATE };
 
 const stubs: StubList = {
   object: "list",
@@ -50,11 +51,9 @@ const stubs: StubList = {
 
 const openApi = new Prepared(openApiText);
 
-export function mountOps(app: Hono<AppEnv>): void {
-  app.get("/", (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }));
-  mountDocs(app);
-  mountRunPage(app);
-  app.get("/health", async (c) => {
+export const opsHandlers = {
+  "GET /": (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }),
+  "GET /health": async (c) => {
     const health: Health = {
       status: "ok",
       version: VERSION,
@@ -62,11 +61,11 @@ export function mountOps(app: Hono<AppEnv>): void {
       warnings: await warningsOf(c),
     };
     return c.json(health);
-  });
-  app.get("/limits", (c) => c.json(shownLimits));
-  app.get("/openapi.json", (c) => openApi.send(c, { "content-type": "application/json" }));
-  app.get("/stubs", (c) => c.json(stubs));
-  app.get("/stubs/:lang", (c) => {
+  },
+  "GET /limits": (c) => c.json(shownLimits),
+  "GET /openapi.json": (c) => openApi.send(c, { "content-type": "application/json" }),
+  "GET /stubs": (c) => c.json(stubs),
+  "GET /stubs/:lang": (c) => {
     const lang = c.req.param("lang");
     const stub = STUB_FILES.find((known) => known.lang === lang);
     if (stub === undefined) {
@@ -75,5 +74,5 @@ export function mountOps(app: Hono<AppEnv>): void {
     }
     const disposition = `inline; filename="${stub.file}"`;
     return c.body(stub.text, 200, { "content-type": stub.type, "content-disposition": disposition });
-  });
-}
+  },
+} satisfies Partial<Handlers>;

@@ -2,8 +2,9 @@
  * `GET /ui` and `GET /ui/runs/:id`: the page that shows runs. It is the same for everyone and needs no credential: its script
  * asks for one and reads the same routes as any client.
  */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
+import type { Handlers } from "../handler.ts";
 import { PAGE_FILES } from "./page-files.mjs";
 
 /**
@@ -36,12 +37,12 @@ const HTML = `<!doctype html>
 </html>
 `;
 
-export function mountRunPage(app: Hono<AppEnv>): void {
-  app.get("/ui", (c) => send(c, HTML, "text/html"));
-  app.get("/ui/runs/:id", (c) => send(c, HTML, "text/html"));
-  app.get("/ui/app.js", (c) => send(c, PAGE_FILES.script, "text/javascript"));
-  app.get("/ui/app.css", (c) => send(c, PAGE_FILES.style, "text/css"));
-}
+export const runPageHandlers = {
+  "GET /ui": (c) => send(c, HTML, "text/html"),
+  "GET /ui/runs/:id": (c) => send(c, HTML, "text/html"),
+  "GET /ui/app.js": (c) => send(c, PAGE_FILES.script, "text/javascript"),
+  "GET /ui/app.css": (c) => send(c, PAGE_FILES.style, "text/css"),
+} satisfies Partial<Handlers>;
 
 function send(c: Context<AppEnv>, text: string, type: string): Response {
   return c.body(text, 200, {

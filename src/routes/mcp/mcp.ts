@@ -2,7 +2,7 @@
  * `POST /mcp`: the gateway as a server of the Model Context Protocol, over streamable HTTP and without sessions: each request
  * stands for itself, with a run token as its credential, and is answered with JSON.
  */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import { isAllowedOrigin } from "../../auth/origins.ts";
 import type { AppEnv } from "../../context.ts";
@@ -22,7 +22,7 @@ import { Refusal, type Reason } from "../../errors.ts";
 import { JSON_VALUES_MAX } from "../../limits.ts";
 import { VERSION } from "../../version.ts";
 import { bodyRoom } from "../body-bound.ts";
-import type { Protection } from "../under-run.ts";
+import type { Gateway, Handlers } from "../handler.ts";
 import { callTool, listedTools, type Ask } from "./tools.ts";
 
 /** Codes of JSON-RPC. */
@@ -30,8 +30,8 @@ const PARSE_ERROR = -32_700;
 const METHOD_NOT_FOUND = -32_601;
 const INVALID_PARAMS = -32_602;
 
-export function mountMcp(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/mcp", ...protect, async (c) => {
+export const mcpHandlers = {
+  "POST /mcp": async (c, gateway) => {
     requireRun(c);
     checkOrigin(c);
     const bytes = await readJsonBytes(c.req.raw, bodyRoom(c));
@@ -48,10 +48,10 @@ export function mountMcp(app: Hono<AppEnv>, protect: Protection): void {
     }
     checkVersion(c, message.data);
     if (message.data.id === undefined) return c.body(null, 202);
-    const answer = await answerTo(message.data, askOf(app, c));
+    const answer = await answerTo(message.data, askOf(gateway, c));
     return c.json({ jsonrpc: "2.0", id: message.data.id, ...answer });
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 /** The protocol demands it of servers that a page could reach under another name: a page of a strange origin is refused. */
 function checkOrigin(c: Context<AppEnv>): void {
@@ -116,7 +116,7 @@ function initialized(params: unknown): Answer {
 }
 
 /** Requests to this application itself, for the caller's run; they end when the caller leaves. */
-function askOf(app: Hono<AppEnv>, c: Context<AppEnv>): Ask {
+function askOf(gateway: Gateway, c: Context<AppEnv>): Ask {
   const headers = new Headers({ "content-type": "application/json" });
   for (const name of ["authorization", "x-api-key", "x-fanout-run"]) {
     const value = c.req.header(name);
@@ -128,6 +128,6 @@ function askOf(app: Hono<AppEnv>, c: Context<AppEnv>): Ask {
       new URL(path, c.req.url),
       body === undefined ? init : { ...init, body: JSON.stringify(body) },
     );
-    return await app.fetch(request, c.env, c.executionCtx);
+    return await gateway.fetch(request, c.env, c.executionCtx);
   };
 }

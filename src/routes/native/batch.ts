@@ -1,5 +1,5 @@
 /** `POST /batch`: an ordered list of calls, opened as one group. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
 import type { AnswerSettingsReply } from "../../run-api/runs.ts";
@@ -31,12 +31,12 @@ import { GroupReader, type GroupSource } from "../../run-client/groups/group-rea
 import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { noteGroup } from "../trace-header.ts";
 
-export function mountBatch(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/batch", ...protect, batch);
-}
+export const batchHandlers = {
+  "POST /batch": batch,
+} satisfies Partial<Handlers>;
 
 async function batch(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);

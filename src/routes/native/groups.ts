@@ -1,5 +1,5 @@
 /** Groups after their opening: look at one, read its results, its report, cancel it. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
 import { graphMembers, withTaskIds } from "../../respond/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
@@ -21,18 +21,18 @@ import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import { combiningCalls } from "./combining/make-calls.ts";
 import { noteGroup } from "../trace-header.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/groups/:id", ...protect, look);
-  app.get("/dag/:id{[^v/][^/]*}", ...protect, look);
-  app.get("/groups/:id/results", ...protect, results);
-  app.get("/groups/:id/report", ...protect, report);
-  app.post("/groups/:id/confirm", ...protect, confirm);
-  app.delete("/groups/:id", ...protect, cancel);
-  app.delete("/dag/:id{[^v/][^/]*}", ...protect, cancel);
-  app.get("/groups/:id/slots/:index", ...protect, lookAtSlot);
-  app.delete("/groups/:id/slots/:index", ...protect, async (c) => {
+export const groupHandlers = {
+  "GET /groups/:id": look,
+  "GET /dag/:id": look,
+  "GET /groups/:id/results": results,
+  "GET /groups/:id/report": report,
+  "POST /groups/:id/confirm": confirm,
+  "DELETE /groups/:id": cancel,
+  "DELETE /dag/:id": cancel,
+  "GET /groups/:id/slots/:index": lookAtSlot,
+  "DELETE /groups/:id/slots/:index": async (c) => {
     const { group, seq } = await findGroup(c, 0);
     const index = slotIndexIn(c.req.param("index"));
     const run = new RunCaller(c.env, group.runId);
@@ -40,8 +40,8 @@ export function mountGroups(app: Hono<AppEnv>, protect: Protection): void {
       index === null ? null : await run.callWithRetry<GroupView | null>((stub) => stub.cancelSlot(seq, index));
     if (view === null) throw new Refusal({ reason: "not_found", what: `slot of group ${group.id}` });
     return c.json(runningJson(view));
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function cancel(c: Context<AppEnv>): Promise<Response> {
   const { group, seq } = await findGroup(c, 0);

@@ -1,5 +1,5 @@
 /** The routes of pull workers: they take items of a run, keep their leases, and deliver answers. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { signWorkerToken } from "../../auth/worker-token.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseBody } from "../../contract/body.ts";
@@ -23,15 +23,15 @@ import type { PullDone, PullRequest } from "../../run-api/pull.ts";
 import type { Refused } from "../../run-api/types.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { bodyRoom } from "../body-bound.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { callerOf, documentOf, notFound } from "./runs.ts";
 
-export function mountPull(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/runs/:id/worker-token", ...protect, makeToken);
-  app.post("/runs/:id/claim", ...protect, claim);
-  app.post("/runs/:id/heartbeat", ...protect, heartbeat);
-  app.post("/runs/:id/complete", ...protect, complete);
-}
+export const pullHandlers = {
+  "POST /runs/:id/worker-token": makeToken,
+  "POST /runs/:id/claim": claim,
+  "POST /runs/:id/heartbeat": heartbeat,
+  "POST /runs/:id/complete": complete,
+} satisfies Partial<Handlers>;
 
 /** A token for a program that shall do the work of a run, but not spend its budget otherwise. */
 async function makeToken(c: Context<AppEnv>): Promise<Response> {

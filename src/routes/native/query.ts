@@ -1,5 +1,5 @@
 /** `POST /query`: one call, executed here while its client waits. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, mediaType, readBytes, readJsonBytes, textOf, type BodyRoom } from "../../contract/body.ts";
@@ -23,11 +23,12 @@ import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../execute/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
 import { clientTrace } from "../client-trace.ts";
-import { remainingUsdText, type Protection } from "../under-run.ts";
+import { remainingUsdText } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountQuery(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/query", ...protect, query);
-}
+export const queryHandlers = {
+  "POST /query": query,
+} satisfies Partial<Handlers>;
 
 async function query(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);

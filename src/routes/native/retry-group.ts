@@ -1,5 +1,5 @@
 /** `POST /groups/:id/retry`, `POST /dag/:id/retry`: runs a group that has ended again, except the calls that completed. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { laneOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -15,20 +15,20 @@ import { answerAccepted, answerGroup, isAccepted } from "./group-answer.ts";
 import { findGroup } from "./groups.ts";
 import { namedOf } from "./idempotency.ts";
 import { clientTrace } from "../client-trace.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { noteGroup } from "../trace-header.ts";
 
-export function mountRetries(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/groups/:id/retry", ...protect, async (c) => {
+export const retryHandlers = {
+  "POST /groups/:id/retry": async (c) => {
     const { group, seq } = await findGroup(c, 0);
     return retry(c, new RunCaller(c.env, group.runId), seq);
-  });
-  app.post("/dag/:id/retry", ...protect, async (c) => {
+  },
+  "POST /dag/:id/retry": async (c) => {
     const run = new RunCaller(c.env, requireRun(c));
     const { seq } = await findGraph(run, c.req.param("id") ?? "");
     return retry(c, run, seq);
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function retry(c: Context<AppEnv>, run: RunCaller, seq: number): Promise<Response> {
   const { runId } = run;

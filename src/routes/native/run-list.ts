@@ -1,6 +1,5 @@
 /** `GET /runs`: root runs, newest first, all of them or those that fit a filter; and the child runs of a run. */
-import type { Context, Hono } from "hono";
-import { requireReader } from "../../auth/middleware.ts";
+import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import {
   parseChildListQuery,
@@ -16,14 +15,13 @@ import type { ListedChild, StoredDocument } from "../../run-api/runs.ts";
 import { readRow, UNREAD_MESSAGES } from "../../run-client/run-rows.ts";
 import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../run-client/directory.ts";
 import { summaryOf } from "../../run-client/run-summary.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
 import { shownSummary } from "./run-summary.ts";
 
-export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/runs", ...protect, async (c) => {
-    requireReader(c);
+export const runListHandlers = {
+  "GET /runs": async (c) => {
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const { view, ...filter } = query.value;
@@ -34,8 +32,8 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
     if (deleted.length > 0) c.executionCtx.waitUntil(forgetRuns(c.env, deleted));
     const more = { has_more: cursor !== null, next_cursor: cursor };
     return c.json({ object: "list", data, ...more, unread, missing_parts: missingParts });
-  });
-  app.get("/runs/:id/children", ...protect, async (c) => {
+  },
+  "GET /runs/:id/children": async (c) => {
     const query = parseChildListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const { id } = await documentOf(c, c.req.param("id"));
@@ -50,8 +48,8 @@ export function mountRunList(app: Hono<AppEnv>, protect: Protection): void {
     const unread = rows.flatMap((row) => ("document" in row || row.code === "deleted" ? [] : [row]));
     const cursor = listed.length > limit ? String(page.at(-1)?.seq ?? 0) : null;
     return c.json({ object: "list", data, has_more: cursor !== null, next_cursor: cursor, unread });
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 /** A run's document, or what the list has instead. */
 type Row<T = StoredDocument> = { document: T } | UnreadRun;

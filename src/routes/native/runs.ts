@@ -1,12 +1,12 @@
 /** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { newRunId } from "../../../durable-objects/address.ts";
 import type { DayReservation } from "../../run-api/directory-api.ts";
 import type { StoredDocument } from "../../run-api/runs.ts";
 import type { IdempotencyKey } from "../../run-api/types.ts";
 import type { OpenChildReply, PatchReply, RunInput } from "../../run-api/runs.ts";
 import type { EndStatus, RunSettings } from "../../run-api/runs.ts";
-import { requireOperator, requireRun } from "../../auth/middleware.ts";
+import { requireRun } from "../../auth/middleware.ts";
 import { signRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
@@ -26,30 +26,30 @@ import { openWhenFree } from "../../run-client/open-when-free.ts";
 import { openRootRun } from "../../run-client/open-run.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { subtreeOf } from "../../run-client/subtree.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { RunCaller, type RunStub } from "../../run-client/caller.ts";
 
-export function mountRuns(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/runs", ...protect, openRun);
-  app.get("/runs/:id", ...protect, async (c) => {
+export const runHandlers = {
+  "POST /runs": openRun,
+  "GET /runs/:id": async (c) => {
     const query = parseRunLookQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const document = shown(c, await documentOf(c, c.req.param("id")));
     if (!query.value.subtree) return c.json(document);
     return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
-  });
-  app.patch("/runs/:id", ...protect, patchRun);
-  app.post("/runs/:id/close", ...protect, (c) => endRun(c, c.req.param("id"), "closed"));
-  app.delete("/runs/:id", ...protect, (c) => endRun(c, c.req.param("id"), "cancelled"));
-  app.get("/run", ...protect, async (c) => c.json(shown(c, await documentOf(c, requireRun(c)))));
-  app.get("/budget", ...protect, async (c) => {
+  },
+  "PATCH /runs/:id": patchRun,
+  "POST /runs/:id/close": (c) => endRun(c, c.req.param("id"), "closed"),
+  "DELETE /runs/:id": (c) => endRun(c, c.req.param("id"), "cancelled"),
+  "GET /run": async (c) => c.json(shown(c, await documentOf(c, requireRun(c)))),
+  "GET /budget": async (c) => {
     const runId = requireRun(c);
     await settled(c.env, runId);
     const budget = await new RunCaller(c.env, runId).callWithRetry<BudgetDocument | null>((run) => run.budget());
     if (budget === null) throw notFound(runId);
     return c.json(budget);
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 /** Opens a root run for the operator, or a child run inside the run whose token the request has. */
 async function openRun(c: Context<AppEnv>): Promise<Response> {
@@ -166,7 +166,6 @@ async function endRun(c: Context<AppEnv>, runId: string, status: EndStatus): Pro
 }
 
 async function patchRun(c: Context<AppEnv>): Promise<Response> {
-  requireOperator(c);
   const body = await parseBody(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const patch = parsePatch(body.value);

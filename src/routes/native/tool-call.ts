@@ -2,7 +2,7 @@
  * `POST /tool_call`, and the call of a run's tool for the routes that speak other systems' dialects. The call is made by
  * its client's Worker; the run object grants the permit and can withdraw it.
  */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { RunCaller } from "../../run-client/caller.ts";
 import { settled } from "../../run-client/settlements.ts";
 import { acquireTool } from "../../run-client/tool-permit.ts";
@@ -19,11 +19,11 @@ import { checkToolUrl } from "../../tools/url.ts";
 import { tellFailedCall } from "../dialects/error.ts";
 import { dialectBytes } from "../dialects/request.ts";
 import { timerWithSocket } from "../../execute/permit.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountToolCall(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/tool_call", ...protect, (c) => answerToolCall(c, requireRun(c)));
-}
+export const toolCallHandlers = {
+  "POST /tool_call": (c) => answerToolCall(c, requireRun(c)),
+} satisfies Partial<Handlers>;
 
 /** Answers a request for a run's tool, failures with the statuses that its clients know. */
 export function answerToolCall(c: Context<AppEnv>, runId: string): Promise<Response> {

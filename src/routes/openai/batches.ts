@@ -1,5 +1,5 @@
 /** `/v1/batches`: create a batch, look at it, list those of the run, cancel one. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { batchOf, newBatchId, runFilesOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { parseBatchCreate } from "../../batch/create.ts";
@@ -11,25 +11,25 @@ import { Refusal } from "../../errors.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { apiRefusal, bucketOf, readSmallJson, requireOpenRun } from "./file-access.ts";
 import { namedOf } from "../native/idempotency.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountBatches(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/v1/batches", ...protect, create);
-  app.get("/v1/batches", ...protect, list);
-  app.get("/v1/batches/:id", ...protect, async (c) => {
+export const batchApiHandlers = {
+  "POST /v1/batches": create,
+  "GET /v1/batches": list,
+  "GET /v1/batches/:id": async (c) => {
     const id = c.req.param("id");
     const runId = requireRun(c);
     const document = await batchOf(c.env, runId, id).document(runId);
     return document === null ? apiRefusal(noBatch(id)) : c.json(document);
-  });
-  app.post("/v1/batches/:id/cancel", ...protect, async (c) => {
+  },
+  "POST /v1/batches/:id/cancel": async (c) => {
     const id = c.req.param("id");
     const runId = requireRun(c);
     const cancelled = await batchOf(c.env, runId, id).cancel(runId);
     if (cancelled === null) return apiRefusal(noBatch(id));
     return cancelled.ok ? c.json(cancelled.value) : apiRefusal(cancelled.refusal);
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function create(c: Context<AppEnv>): Promise<Response> {
   bucketOf(c);

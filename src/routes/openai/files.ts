@@ -1,5 +1,5 @@
 /** `/v1/files`: upload a file, list those of the run, look at one, read its content, delete it. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { expiryOf } from "../../batch/expires-after.ts";
@@ -22,25 +22,25 @@ import { answerContent } from "../../files/r2-read.ts";
 import { FILE_BYTES_MAX } from "../../limits.ts";
 import { apiRefusal, bucketOf, freshId, nowS, requireOpenRun, requireRoom } from "./file-access.ts";
 import { stageForm, type StagedForm } from "./file-form.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountFiles(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/v1/files", ...protect, create);
-  app.get("/v1/files", ...protect, list);
-  app.get("/v1/files/:id", ...protect, async (c) => {
+export const fileHandlers = {
+  "POST /v1/files": create,
+  "GET /v1/files": list,
+  "GET /v1/files/:id": async (c) => {
     bucketOf(c);
     const id = c.req.param("id");
     const file = await runFilesOf(c.env, requireRun(c)).file(id);
     return file === null ? apiRefusal(noFile(id)) : c.json(fileDocument(file));
-  });
-  app.delete("/v1/files/:id", ...protect, async (c) => {
+  },
+  "DELETE /v1/files/:id": async (c) => {
     bucketOf(c);
     const id = c.req.param("id");
     const isDeleted = await runFilesOf(c.env, requireRun(c)).deleteFile(id);
     return isDeleted ? c.json(deletedDocument(id)) : apiRefusal(noFile(id));
-  });
-  app.get("/v1/files/:id/content", ...protect, (c) => content(c, c.req.param("id")));
-}
+  },
+  "GET /v1/files/:id/content": (c) => content(c, c.req.param("id")),
+} satisfies Partial<Handlers>;
 
 async function create(c: Context<AppEnv>): Promise<Response> {
   const bucket = bucketOf(c);

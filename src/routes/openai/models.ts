@@ -1,5 +1,5 @@
 /** `GET /v1/models`: the models that the run may use, as `upstream/model`. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { ModelRulesReply } from "../../run-api/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
@@ -11,10 +11,10 @@ import type { Upstream } from "../../upstream/config/types.ts";
 import { modelsRequest, plainNames, readModels, type ListedModel } from "../../upstream/models.ts";
 import { PANEL_MODEL } from "../../upstream/config/panel.ts";
 import { targetOf, type ModelRules } from "../../upstream/target.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/v1/models", ...protect, async (c) => {
+export const modelHandlers = {
+  "GET /v1/models": async (c) => {
     const rules = await rulesOf(c);
     const listed = await Promise.all(c.get("config").upstreams.map((upstream) => modelsOf(upstream)));
     const routes = c.get("config").routes.map(({ name }) => documentOf({ id: name, created: 0 }, ROUTE_OWNER));
@@ -22,9 +22,9 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
     const data = [...panel, ...[...routes, ...listed.flat()].filter(({ id }) => isAllowed(c, rules, id))];
     const ends = { first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
     return c.json({ object: "list", data, has_more: false, ...ends });
-  });
+  },
   // The ids contain slashes, which clients send encoded or not.
-  app.get("/v1/models/:id{.+}", ...protect, async (c) => {
+  "GET /v1/models/:id": async (c) => {
     const requested = c.req.param("id");
     const rules = await rulesOf(c);
     if (requested === PANEL_MODEL && isPanelAllowed(c, rules)) {
@@ -35,8 +35,8 @@ export function mountModels(app: Hono<AppEnv>, protect: Protection): void {
     const target = resolved.ok ? resolved.target : null;
     const owner = target?.route === undefined ? (target?.upstream ?? "") : ROUTE_OWNER;
     return c.json(documentOf({ id: requested, created: 0 }, owner));
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function rulesOf(c: Context<AppEnv>): Promise<ModelRules> {
   const reply = await new RunCaller(c.env, requireRun(c)).callWithRetry<ModelRulesReply>((run) => run.modelRules());

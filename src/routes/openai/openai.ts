@@ -1,5 +1,5 @@
 /** OpenAI's API under a run token: calls are relayed, and requests for a stored response go to the upstream that stores it. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
@@ -11,18 +11,18 @@ import { answerHeaders, relayHeaders } from "../../upstream/endpoints.ts";
 import { relay } from "./relay.ts";
 import { requireUntaped } from "../untaped.ts";
 import { redactedStream } from "../../upstream/relay/redact.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountOpenAi(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/v1/chat/completions", ...protect, (c) => relay(c, "chat"));
-  app.post("/v1/completions", ...protect, (c) => relay(c, "completions"));
-  app.post("/v1/embeddings", ...protect, (c) => relay(c, "embeddings"));
-  app.post("/v1/responses", ...protect, (c) => relay(c, "responses"));
-  app.get("/v1/responses/:id", ...protect, (c) => forwardToStore(c, "GET", ""));
-  app.delete("/v1/responses/:id", ...protect, (c) => forwardToStore(c, "DELETE", ""));
-  app.post("/v1/responses/:id/cancel", ...protect, (c) => forwardToStore(c, "POST", "/cancel"));
-  app.get("/v1/responses/:id/input_items", ...protect, (c) => forwardToStore(c, "GET", "/input_items"));
-}
+export const openAiHandlers = {
+  "POST /v1/chat/completions": (c) => relay(c, "chat"),
+  "POST /v1/completions": (c) => relay(c, "completions"),
+  "POST /v1/embeddings": (c) => relay(c, "embeddings"),
+  "POST /v1/responses": (c) => relay(c, "responses"),
+  "GET /v1/responses/:id": (c) => forwardToStore(c, "GET", ""),
+  "DELETE /v1/responses/:id": (c) => forwardToStore(c, "DELETE", ""),
+  "POST /v1/responses/:id/cancel": (c) => forwardToStore(c, "POST", "/cancel"),
+  "GET /v1/responses/:id/input_items": (c) => forwardToStore(c, "GET", "/input_items"),
+} satisfies Partial<Handlers>;
 
 /** Query parameters of a stored response that its upstream reads. */
 const QUERY = ["after", "include", "include[]", "include_obfuscation", "limit", "order", "starting_after", "stream"];

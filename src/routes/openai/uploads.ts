@@ -1,5 +1,5 @@
 /** `/v1/uploads`: a large file in parts, which may come in any order and at once. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
 import type { StoredPart } from "../../run-api/file-api.ts";
 import { requireRun } from "../../auth/middleware.ts";
@@ -29,20 +29,20 @@ import { chainSources } from "../../files/source.ts";
 import { UPLOAD_PART_BYTES_MAX } from "../../limits.ts";
 import { apiRefusal, bucketOf, freshId, nowS, readSmallJson, requireOpenRun, requireRoom } from "./file-access.ts";
 import { stageForm, watched } from "./file-form.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountUploads(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/v1/uploads", ...protect, create);
-  app.post("/v1/uploads/:id/parts", ...protect, (c) => addPart(c, c.req.param("id")));
-  app.post("/v1/uploads/:id/complete", ...protect, (c) => complete(c, c.req.param("id")));
-  app.post("/v1/uploads/:id/cancel", ...protect, async (c) => {
+export const uploadHandlers = {
+  "POST /v1/uploads": create,
+  "POST /v1/uploads/:id/parts": (c) => addPart(c, c.req.param("id")),
+  "POST /v1/uploads/:id/complete": (c) => complete(c, c.req.param("id")),
+  "POST /v1/uploads/:id/cancel": async (c) => {
     bucketOf(c);
     const id = c.req.param("id");
     const cancelled = await runFilesOf(c.env, requireRun(c)).cancelUpload(id);
     if (cancelled === null) return apiRefusal(noUpload(id));
     return cancelled.ok ? c.json(shown(cancelled.value, null)) : apiRefusal(cancelled.refusal);
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function create(c: Context<AppEnv>): Promise<Response> {
   bucketOf(c);

@@ -1,7 +1,6 @@
 /** `/cassettes`: the operator lists tapes, reads one as a file, loads a file, and empties one. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { cassetteOf } from "../../../durable-objects/address.ts";
-import { requireOperator } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { mediaType, readBytes } from "../../contract/body.ts";
 import { parseTape, type CassetteDocument } from "../../contract/operator/cassettes.ts";
@@ -10,31 +9,30 @@ import { CASSETTE_BYTES_MAX, CASSETTE_PAGE_CHARS } from "../../limits.ts";
 import type { TapeLine } from "../../run-api/cassette-api.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { bodyRoom } from "../body-bound.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
 const JSON_LINES = "application/x-ndjson";
 
 /** Under which names clients send such a file: one of a single line is JSON. */
 const FILE_TYPES: ReadonlySet<string> = new Set([JSON_LINES, "application/jsonl", "application/json", "text/plain"]);
 
-export function mountCassettes(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/cassettes", ...protect, async (c) => {
-    requireOperator(c);
+export const cassetteHandlers = {
+  "GET /cassettes": async (c) => {
     const data = await Promise.all(tapesOf(c).map((tape) => documentOf(c, tape)));
     return c.json({ object: "list", data });
-  });
-  app.get("/cassettes/:tape", ...protect, async (c) => c.json(await documentOf(c, requireTape(c))));
-  app.get("/cassettes/:tape/exchanges", ...protect, (c) => {
+  },
+  "GET /cassettes/:tape": async (c) => c.json(await documentOf(c, requireTape(c))),
+  "GET /cassettes/:tape/exchanges": (c) => {
     const tape = requireTape(c);
     return new Response(fileOf(c, tape), { headers: { "content-type": JSON_LINES } });
-  });
-  app.put("/cassettes/:tape", ...protect, load);
-  app.delete("/cassettes/:tape", ...protect, async (c) => {
+  },
+  "PUT /cassettes/:tape": load,
+  "DELETE /cassettes/:tape": async (c) => {
     const tape = requireTape(c);
     await cassetteOf(c.env, tape).clear();
     return c.json(await documentOf(c, tape));
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 /** The tapes that the configuration names. No others are reached, so that a request makes no object. */
 function tapesOf(c: Context<AppEnv>): string[] {
@@ -43,7 +41,6 @@ function tapesOf(c: Context<AppEnv>): string[] {
 }
 
 function requireTape(c: Context<AppEnv>): string {
-  requireOperator(c);
   const tape = c.req.param("tape") ?? "";
   if (tapesOf(c).includes(tape)) return tape;
   const hint = "an upstream of the kind cassette in UPSTREAMS names each tape";
@@ -75,7 +72,6 @@ function fileOf(c: Context<AppEnv>, tape: string): ReadableStream<Uint8Array> {
 
 /** Replaces a tape by a file. The whole file is checked before the tape is touched. */
 async function load(c: Context<AppEnv>): Promise<Response> {
-  requireOperator(c);
   const type = mediaType(c.req.raw);
   if (type !== "" && !FILE_TYPES.has(type)) {
     throw new Refusal({ reason: "unsupported_media_type", got: type, expected: JSON_LINES });

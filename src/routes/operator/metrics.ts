@@ -2,9 +2,8 @@
  * `GET /metrics`: what all runs have used, for Prometheus. The sums are in the gates; a read visits the runs that may have
  * counted more since the last one, so that a call that was answered is in the next reply.
  */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { gateOf } from "../../../durable-objects/address.ts";
-import { requireReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { addSheet, type MeterSheet } from "../../gate/meter.ts";
 import { METERED_MODELS_MAX, METRICS_RUNS_MAX } from "../../limits.ts";
@@ -12,16 +11,15 @@ import { exposition, OPENMETRICS_TYPE } from "../../observe/metrics/exposition.t
 import { metricFamilies, type Measured } from "../../observe/metrics/metrics.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { settled } from "../../run-client/settlements.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 import { keysOf } from "./gate-keys.ts";
 
-export function mountMetrics(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/metrics", ...protect, async (c) => {
-    requireReader(c);
+export const metricsHandlers = {
+  "GET /metrics": async (c) => {
     const text = exposition(metricFamilies(await measured(c)));
     return c.body(text, 200, { "content-type": OPENMETRICS_TYPE });
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function measured(c: Context<AppEnv>): Promise<Measured> {
   const gates = await Promise.all(

@@ -1,6 +1,5 @@
 /** `POST /runs/:id/turn`: makes a run do at once what its alarm would do, and says what it did. For a run that does not go on. */
-import type { Context, Hono } from "hono";
-import { requireOperator } from "../../auth/middleware.ts";
+import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import type { TurnDocument } from "../../contract/operator/turn.ts";
 import { Refusal } from "../../errors.ts";
@@ -9,11 +8,10 @@ import type { TurnLook, TurnReport } from "../../run-api/runs.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { LogReader } from "../../run-client/log-reader.ts";
 import { settled } from "../../run-client/settlements.ts";
-import type { Protection } from "../under-run.ts";
+import type { Handlers } from "../handler.ts";
 
-export function mountTurn(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/runs/:id/turn", ...protect, async (c) => {
-    requireOperator(c);
+export const turnHandlers = {
+  "POST /runs/:id/turn": async (c) => {
     const id = c.req.param("id");
     await settled(c.env, id);
     const report = await new RunCaller(c.env, id).callWithRetry<TurnReport | null>((run) => run.turnNow());
@@ -29,8 +27,8 @@ export function mountTurn(app: Hono<AppEnv>, protect: Protection): void {
       events_after: logFrom,
     };
     return c.json(turn);
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 function shownLook({ status, queued, delayed, inFlight, openGroups, openChildren, alarmAtMs }: TurnLook) {
   const counts = { status, queued, delayed, in_flight: inFlight, open_groups: openGroups, open_children: openChildren };

@@ -2,16 +2,15 @@
  * `GET /_probe/:n`: measurements of the platform that only a deployment can make. For the operator, and off unless PROBE=1.
  * docs/probe.md says what each settles.
  */
-import type { Context, Hono } from "hono";
-import { requireOperator } from "../../auth/middleware.ts";
+import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { PROBE_CALLS_MAX, PROBE_HOLD_MS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import type { Protection } from "../under-run.ts";
+import type { Gateway, Handlers } from "../handler.ts";
 import { besideHeld, latencies, longHold, widthOf, type Clock } from "./measure.ts";
 
-type Handler = (c: Context<AppEnv>) => Promise<Record<string, unknown>>;
+type Probe = (c: Context<AppEnv>) => Promise<Record<string, unknown>>;
 
 /** The runtime's clock does not advance while no I/O happens: each measurement waits for some. */
 const clock: Clock = { now: () => Date.now() };
@@ -24,36 +23,38 @@ export type Own = (
   headers?: Record<string, string>,
 ) => Promise<Response>;
 
-export function mountProbe(app: Hono<AppEnv>, protect: Protection): void {
-  const own: Own = async (c, path, body, headers = {}) => {
+export const probeHandlers = {
+  "GET /_probe/hold": async (c) => {
+    requireProbe(c);
+    await scheduler.wait(numberOf(c, "ms", 1_000, PROBE_HOLD_MS_MAX));
+    return c.json({ held: true });
+  },
+  "GET /_probe/:n": async (c, gateway) => {
+    requireProbe(c);
+    const n = Number(c.req.param("n"));
+    const probe = probesOf(ownOf(gateway))[n];
+    if (probe === undefined) throw new Refusal({ reason: "not_found", what: "probe" });
+    return c.json({ object: "probe", probe: n, at: new Date().toISOString(), ...(await probe(c)) });
+  },
+} satisfies Partial<Handlers>;
+
+function ownOf(gateway: Gateway): Own {
+  return async (c, path, body, headers = {}) => {
     const authorization = c.req.header("authorization") ?? "";
     const request = new Request(new URL(path, c.req.url), {
       method: "POST",
       headers: { authorization, "content-type": "application/json", ...headers },
       body: JSON.stringify(body),
     });
-    return await app.fetch(request, c.env, c.executionCtx);
+    return await gateway.fetch(request, c.env, c.executionCtx);
   };
-  app.get("/_probe/hold", ...protect, async (c) => {
-    requireProbe(c);
-    await scheduler.wait(numberOf(c, "ms", 1_000, PROBE_HOLD_MS_MAX));
-    return c.json({ held: true });
-  });
-  app.get("/_probe/:n", ...protect, async (c) => {
-    requireProbe(c);
-    const n = Number(c.req.param("n"));
-    const probe = probesOf(own)[n];
-    if (probe === undefined) throw new Refusal({ reason: "not_found", what: "probe" });
-    return c.json({ object: "probe", probe: n, at: new Date().toISOString(), ...(await probe(c)) });
-  });
 }
 
 function requireProbe(c: Context<AppEnv>): void {
   if (!c.get("config").probes) throw new Refusal({ reason: "not_found", what: "route" });
-  requireOperator(c);
 }
 
-function probesOf(own: Own): Record<number, Handler> {
+function probesOf(own: Own): Record<number, Probe> {
   const opened = (c: Context<AppEnv>): Promise<string> => openedRun(c, own);
   return {
     1: (c) => {

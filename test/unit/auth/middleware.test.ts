@@ -1,23 +1,30 @@
+import type { MiddlewareHandler } from "hono";
 import { describe, expect, it } from "vitest";
 import { makeKeys } from "../../../src/auth/keys.ts";
-import { authenticate, requireOperator, requireRun } from "../../../src/auth/middleware.ts";
+import { authenticate, refuseRuns, requireRun } from "../../../src/auth/middleware.ts";
 import { signRunToken } from "../../../src/auth/token.ts";
 import type { AppDeps } from "../../../src/app.ts";
 import { createApp } from "../../../src/app.ts";
+import type { AppEnv } from "../../../src/context.ts";
+import { OPERATOR, type RouteRecord } from "../../../src/contract/routes/record.ts";
 import { SECRET_CHARS_MIN } from "../../../src/limits.ts";
 
 const NOW_MS = 1_800_000_000_000;
 const env = { ADMIN_KEY: "the admin key of these tests, long enough", UPSTREAMS: { sim: { kind: "simulated" } } };
+
+/** As a route of the operator is mounted. */
+const ofOperator: MiddlewareHandler<AppEnv> = async (c, next) => {
+  c.set("route", { ...ROUTE, name: "GET /operator", method: "GET", path: "/operator" });
+  await next();
+};
+const ROUTE: RouteRecord = { auth: OPERATOR, guide: "docs/upstreams.md", summary: "", replies: {} };
 
 function guarded() {
   const deps: AppDeps = { now: () => NOW_MS, newRequestId: () => "id", log: () => {}, random: () => 0 };
   const app = createApp(deps);
   const auth = authenticate(deps);
   app.get("/who", auth, (c) => c.json(c.get("principal")));
-  app.get("/operator", auth, (c) => {
-    requireOperator(c);
-    return c.text("yes");
-  });
+  app.get("/operator", ofOperator, auth, refuseRuns(), (c) => c.text("yes"));
   app.get("/mine", auth, (c) => c.text(requireRun(c)));
   return app;
 }

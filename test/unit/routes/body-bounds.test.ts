@@ -4,7 +4,7 @@ import { createApp } from "../../../src/app.ts";
 import { makeKeys } from "../../../src/auth/keys.ts";
 import { signRunToken } from "../../../src/auth/token.ts";
 import { CONTEXT_JSON_BYTES_MAX } from "../../../src/limits.ts";
-import { BODY_BYTES } from "../../../src/contract/body-bounds.ts";
+import { BODY_BYTES } from "../../../src/contract/routes/table.ts";
 
 const ADMIN_KEY = "the admin key of these tests, long enough";
 const rules = { ok: true, rules: { models: [], defaultModel: null, unpriced: "refuse" } };

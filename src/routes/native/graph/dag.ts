@@ -1,11 +1,11 @@
 /** `POST /dag`: calls that depend on each other, opened as one group. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
 import { parseQuote } from "../../../contract/batch.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
 import { Refusal } from "../../../errors.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { answerAccepted, isAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
 import { answerGraph } from "./answer.ts";
@@ -15,9 +15,9 @@ import { executePlan } from "./plan-stream.ts";
 import { quoteDag } from "./quote.ts";
 import { readGraph } from "./read-graph.ts";
 
-export function mountDag(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/dag", ...protect, dag);
-}
+export const dagHandlers = {
+  "POST /dag": dag,
+} satisfies Partial<Handlers>;
 
 async function dag(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);

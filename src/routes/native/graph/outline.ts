@@ -1,18 +1,14 @@
 /** `GET /dag/:id/outline`: which tasks a graph has, and what each waits for. */
-import type { Hono } from "hono";
 import { requireRun } from "../../../auth/middleware.ts";
-import type { AppEnv } from "../../../context.ts";
 import { outlineOf } from "../../../respond/graph/outline.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { graphOf } from "./changing-graph.ts";
 import { findGraph } from "./find.ts";
 
-export function mountDagOutline(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/dag/:id/outline", ...protect, async (c) =>
-    c.json(await outlineIn(new RunCaller(c.env, requireRun(c)), c.req.param("id"))),
-  );
-}
+export const dagOutlineHandlers = {
+  "GET /dag/:id/outline": async (c) => c.json(await outlineIn(new RunCaller(c.env, requireRun(c)), c.req.param("id"))),
+} satisfies Partial<Handlers>;
 
 /** The outline of a run's graph. Throws a Refusal if it has none of that id. */
 export async function outlineIn(run: RunCaller, id: string): Promise<object> {

@@ -1,5 +1,5 @@
 /** `PATCH /dag/:id`: changes a graph that runs, all or nothing. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import { laneOf } from "../../../../durable-objects/address.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
@@ -14,14 +14,14 @@ import { sha256Hex } from "../../../run-client/dedupe-key.ts";
 import { GroupReader } from "../../../run-client/groups/group-reader.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { changeWithContexts } from "../../contexts/find.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { answerLook } from "./answer.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
 import { findGraph } from "./find.ts";
 
-export function mountDagPatch(app: Hono<AppEnv>, protect: Protection): void {
-  app.patch("/dag/:id{[^v/][^/]*}", ...protect, patch);
-}
+export const dagPatchHandlers = {
+  "PATCH /dag/:id": patch,
+} satisfies Partial<Handlers>;
 
 async function patch(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);

@@ -1,13 +1,13 @@
 /** `POST /dag/validate`: whether a graph would be accepted, its figures and its warnings. Nothing is stored, reserved or sent. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
 import type { GraphValidation } from "../../../contract/graph/replies.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { readGraph } from "./read-graph.ts";
 
-export function mountDagValidate(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/dag/validate", ...protect, validate);
-}
+export const dagValidateHandlers = {
+  "POST /dag/validate": validate,
+} satisfies Partial<Handlers>;
 
 async function validate(c: Context<AppEnv>): Promise<Response> {
   const { stats, warnings } = await readGraph(c);

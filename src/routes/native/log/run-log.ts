@@ -1,5 +1,5 @@
 /** A run's log: read it, follow it, add to it. And its counters: what it has used, shown from zero again. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import type { StoredDocument } from "../../../run-api/runs.ts";
 import type { AppendReply } from "../../../run-api/log.ts";
 import { refuseViewers, requireRun } from "../../../auth/middleware.ts";
@@ -21,23 +21,23 @@ import { outlineIn } from "../graph/outline.ts";
 import { callerOf, lookAt, notFound, shown } from "../runs.ts";
 import { settled } from "../../../run-client/settlements.ts";
 import { subtreeOf } from "../../../run-client/subtree.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { RunCaller, type RunStub } from "../../../run-client/caller.ts";
 
-export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
-  app.get("/runs/:id/log", ...protect, async (c) => {
+export const runLogHandlers = {
+  "GET /runs/:id/log": async (c) => {
     const { limit: _, ...query } = c.req.query();
     const limit = parseLogLimit(c.req.query());
     if (!limit.ok) throw new Refusal(limit.reason);
     const { reader, after } = await readerOf(c, query);
     return streamAtPlace(c, reader, () => lines(reader.history(after), after, limit.value), NDJSON);
-  });
-  app.get("/runs/:id/trace.json", ...protect, async (c) => {
+  },
+  "GET /runs/:id/trace.json": async (c) => {
     const { reader } = await readerOf(c);
     const framing = { contentType: "application/json", keepAlive: " " };
     return streamAtPlace(c, reader, () => traceText(c.req.param("id"), reader.history(0)), framing);
-  });
-  app.get("/runs/:id/page.html", ...protect, async (c) => {
+  },
+  "GET /runs/:id/page.html": async (c) => {
     const { reader } = await readerOf(c);
     const id = c.req.param("id");
     const document = await lookAt(c, id, callerOf(c));
@@ -48,28 +48,28 @@ export function mountRunLog(app: Hono<AppEnv>, protect: Protection): void {
     c.header("content-disposition", `attachment; filename="${document.id}.html"`);
     const framing = { contentType: "text/html; charset=utf-8", keepAlive: "" };
     return streamAtPlace(c, reader, () => savedPage(run, reader.history(0), PAGE_FILES), framing);
-  });
-  app.post("/runs/:id/log", ...protect, (c) => append(c, c.req.param("id")));
-  app.post("/log", ...protect, (c) => append(c, requireRun(c)));
-  app.get("/runs/:id/events", ...protect, follow);
-  app.get("/runs/:id/usage", ...protect, (c) => usage(c, c.req.param("id")));
-  app.get("/usage", ...protect, (c) => usage(c, requireRun(c)));
-  app.post("/runs/:id/stats/reset", ...protect, async (c) => {
+  },
+  "POST /runs/:id/log": (c) => append(c, c.req.param("id")),
+  "POST /log": (c) => append(c, requireRun(c)),
+  "GET /runs/:id/events": follow,
+  "GET /runs/:id/usage": (c) => usage(c, c.req.param("id")),
+  "GET /usage": (c) => usage(c, requireRun(c)),
+  "POST /runs/:id/stats/reset": async (c) => {
     const id = c.req.param("id");
     const run = new RunCaller(c.env, id);
     await settled(c.env, id);
     const document = await run.callWithRetry<StoredDocument | null>((stub) => stub.resetStats(callerOf(c)));
     if (document === null) throw notFound(id);
     return c.json(shown(c, document));
-  });
-  app.post("/runs/:id/flush", ...protect, async (c) => {
+  },
+  "POST /runs/:id/flush": async (c) => {
     const id = c.req.param("id");
     const run = new RunCaller(c.env, id);
     await settled(c.env, id);
     if (!(await run.callWithRetry<boolean>((stub) => stub.flushWindow(callerOf(c))))) throw notFound(id);
     return c.json({ object: "flush", flushed: true });
-  });
-}
+  },
+} satisfies Partial<Handlers>;
 
 async function usage(c: Context<AppEnv>, id: string): Promise<Response> {
   const query = parseUsageQuery(c.req.query());

@@ -1,5 +1,5 @@
 /** `POST /plan`: a model writes a graph for a goal, which runs like one that a client has written. */
-import type { Context, Hono } from "hono";
+import type { Context } from "hono";
 import * as z from "zod";
 import { requireRun } from "../../../auth/middleware.ts";
 import { combiningCalls } from "../combining/make-calls.ts";
@@ -22,15 +22,15 @@ import { RunCaller } from "../../../run-client/caller.ts";
 import { jsonOfAnswer } from "../../../schema/answer.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { clientTrace } from "../../client-trace.ts";
-import type { Protection } from "../../under-run.ts";
+import type { Handlers } from "../../handler.ts";
 import { openGraph } from "../graph/open.ts";
 import { JSON_PIECES, streamPieces } from "../group-answer.ts";
 import { executed, notRun, planned, type GraphEnd, type PlanEffects, type PlanOutcome } from "./program.ts";
 import type { Schema } from "./prompts.ts";
 
-export function mountPlan(app: Hono<AppEnv>, protect: Protection): void {
-  app.post("/plan", ...protect, plan);
-}
+export const planHandlers = {
+  "POST /plan": plan,
+} satisfies Partial<Handlers>;
 
 type PlanGraph = { request: DagRequest; graph: CompiledGraph };
 
