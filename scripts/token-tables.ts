@@ -1,5 +1,5 @@
 /**
- * Derives src/tokens/tables.json, the facts about tokenizers that src/tokens/text-bound.ts counts with:
+ * Derives src/text/tokens/tables.json, the facts about tokenizers that src/text/tokens/text-bound.ts counts with:
  *
  *   node scripts/token-tables.ts DICTIONARY TOKENIZER...
  *
@@ -25,5 +25,5 @@ const tokenizers: Bpe[] = tokenizerPaths.map((path) => bpeOf(path));
 const { pairs, triples } = pieceRules(tokenizers);
 const words = wordFacts(dictionary, tokenizers, WORDS_MAX);
 const tables = { words: packWords(words), pairs, triples };
-writeFileSync("src/tokens/tables.json", `${JSON.stringify(tables, null, 1)}\n`);
+writeFileSync("src/text/tokens/tables.json", `${JSON.stringify(tables, null, 1)}\n`);
 console.log(`${words.length} words of ${tokenizers.length} tokenizers, ${JSON.stringify(tables).length} bytes`);

@@ -185,7 +185,7 @@ export type CallFacts = DispatchOptions & {
    */
   promptBytes: number;
   /**
-   * Upper bound of the tokens of those bytes, from a look at them (src/tokens/text-bound.ts); absent = one per byte. It
+   * Upper bound of the tokens of those bytes, from a look at them (src/text/tokens/text-bound.ts); absent = one per byte. It
    * is valid for tokenizers like those that it was derived from, so it is used only after answers have shown that.
    */
   textTokensMax?: number;

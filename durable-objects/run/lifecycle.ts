@@ -13,7 +13,7 @@ import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, NOTIFY_RETRY_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
-import { pause } from "../../src/bytes/slices.ts";
+import { pause } from "../../src/text/bytes/slices.ts";
 import { followedLine } from "../../src/observe/events.ts";
 import type { NamedAnswer } from "../../src/run-api/replay.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";

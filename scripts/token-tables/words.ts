@@ -1,5 +1,5 @@
 /** The words that are one token, with a space before them, in every tokenizer; the most frequent of them. */
-import { SUFFIXES, WORD_LETTERS_MAX } from "../../src/tokens/words.ts";
+import { SUFFIXES, WORD_LETTERS_MAX } from "../../src/text/tokens/words.ts";
 import type { Bpe } from "./bpe.ts";
 
 /** What is known of a word that is one token after a space. */

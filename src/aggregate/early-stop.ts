@@ -4,7 +4,7 @@
  */
 import type { Comparison } from "../call.ts";
 import { PATTERN_ANSWER_STEPS_MIN, PATTERN_GROUP_STEPS_MAX, PATTERN_STEPS_MAX } from "../limits.ts";
-import { compilePattern, type Pattern } from "../pattern/pattern.ts";
+import { compilePattern, type Pattern } from "../text/pattern/pattern.ts";
 import { voteOf } from "./comparison.ts";
 import { Tally } from "./tally.ts";
 

@@ -6,7 +6,7 @@ import {
   BATCH_LINES_MAX,
   CUSTOM_IDS_CHARS_MAX,
 } from "../limits.ts";
-import { JSON_MEMBERS_MAX } from "../json/scan.ts";
+import { JSON_MEMBERS_MAX } from "../text/json/scan.ts";
 
 /** An entry of a batch's `errors.data`; `line` counts from 1, null = the file as a whole. */
 export type LineError = { code: string; message: string; param: string | null; line: number | null };

@@ -3,7 +3,7 @@
  * other byte or character does (U+2028 occurs inside strings). Blank lines are skipped but counted, so that numbers are
  * those that an editor shows.
  */
-import { ByteBuffer } from "../bytes/byte-buffer.ts";
+import { ByteBuffer } from "../text/bytes/byte-buffer.ts";
 
 /** A line that is not blank. */
 export type Line = {

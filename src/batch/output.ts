@@ -3,7 +3,7 @@
  * at U+2028, U+2029 and U+0085 too, which JSON allows in strings, so these are written as escapes.
  */
 import { toWire, type ErrorType, type Reason } from "../errors.ts";
-import { member, scanObject } from "../json/scan.ts";
+import { member, scanObject } from "../text/json/scan.ts";
 import type { BatchCounts } from "./lifecycle.ts";
 
 /** How a line of the input ended. */

@@ -4,7 +4,7 @@
  * lines further on are found by the batch.
  */
 import { BATCH_LINE_BYTES_MAX } from "../limits.ts";
-import { jsonFault } from "../json/validate.ts";
+import { jsonFault } from "../text/json/validate.ts";
 import { LineSplitter, type Line } from "./lines.ts";
 import { refusal, type ApiRefusal } from "./refusal.ts";
 

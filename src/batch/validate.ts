@@ -3,9 +3,9 @@
  * first fault. As in OpenAI's API the envelope is checked first, then the URL, then the body.
  */
 import { CUSTOM_ID_CHARS_MAX } from "../limits.ts";
-import { keyAt } from "../json/key.ts";
+import { keyAt } from "../text/json/key.ts";
 import { readRequest, type Endpoint, type RequestFacts } from "../protocol/request/read.ts";
-import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../json/scan.ts";
+import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../text/json/scan.ts";
 import { batchEndpoint, type BatchUrl } from "./endpoints.ts";
 import {
   LINE_TOO_LONG,

@@ -1,5 +1,5 @@
 /**
- * Whether the look at a text (src/tokens/text-bound.ts) is valid for an upstream's model. Its tables are valid for the
+ * Whether the look at a text (src/text/tokens/text-bound.ts) is valid for an upstream's model. Its tables are valid for the
  * tokenizers that they were derived from, and only an upstream's bills show which tokenizer it has. So the bill of
  * every answer is compared with the look, and until there is one, a byte counts as a token.
  */

@@ -1,7 +1,7 @@
 /** The request of a call as a tape knows it, and the text by which equal requests are found. */
 import type { CallBody, Endpoint } from "../call.ts";
 import { CASSETTE_CUT_CHARS, CASSETTE_REQUEST_CHARS_MAX } from "../limits.ts";
-import { canonicalJson } from "../schema/canonical.ts";
+import { canonicalJson } from "../text/schema/canonical.ts";
 import type { KeptRequest, TapedRequest } from "./types.ts";
 
 /**

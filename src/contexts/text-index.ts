@@ -3,8 +3,8 @@
  * tokens. So a range of code points is found and measured without reading the text: 6 bytes a block, 600 KB for 100 MB.
  */
 import { CONTEXT_BLOCK_CHARS, CONTEXT_CUT_TOKENS } from "../limits.ts";
-import { normalisedGrowth } from "../tokens/normalised-bytes.ts";
-import { TokenMeter } from "../tokens/text-bound.ts";
+import { normalisedGrowth } from "../text/tokens/normalised-bytes.ts";
+import { TokenMeter } from "../text/tokens/text-bound.ts";
 
 /** Numbers of a block: bytes, growth, tokens. The largest is the growth of 1,024 code points, at most 30 bytes each. */
 const NUMBERS = 3;

@@ -3,8 +3,8 @@ import type { Reason } from "../errors.ts";
 import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX, JSON_VALUES_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
-import { excessIn } from "../json/depth.ts";
-import { describeFault, jsonFault } from "../json/validate.ts";
+import { excessIn } from "../text/json/depth.ts";
+import { describeFault, jsonFault } from "../text/json/validate.ts";
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
 /** A byte order mark is dropped; bytes that are no UTF-8 throw instead of becoming question marks. */

@@ -17,7 +17,7 @@ import {
 import type { ContextReference } from "../contexts/types.ts";
 import { CACHE_MARKS } from "../protocol/request/inner-fields.ts";
 import { COUNTS, OWN_PARAMS } from "../protocol/request/own-params.ts";
-import { acceptedSchema, otherFormatIn } from "../schema/accept.ts";
+import { acceptedSchema, otherFormatIn } from "../text/schema/accept.ts";
 import { sizeOf, type TextSize } from "./chat-fields.ts";
 import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";
 import { contextField, referenceOf } from "./contexts/reference.ts";

@@ -5,8 +5,8 @@ import { PROMPT_BYTES_MAX, TEXT_LOOK_BYTES_MIN } from "../limits.ts";
 import { specialFacts, type SpecialFacts } from "../protocol/request/call-facts.ts";
 import type { ThinkingBudget } from "../protocol/request/thinking.ts";
 import { readChatPart } from "../protocol/request/read.ts";
-import { normalisedGrowth } from "../tokens/normalised-bytes.ts";
-import { textTokensMax as textTokensMaxOf } from "../tokens/text-bound.ts";
+import { normalisedGrowth } from "../text/tokens/normalised-bytes.ts";
+import { textTokensMax as textTokensMaxOf } from "../text/tokens/text-bound.ts";
 import type { Parsed } from "./errors.ts";
 import { utf8Bytes } from "./text.ts";
 

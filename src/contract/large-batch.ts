@@ -10,8 +10,8 @@ import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeFault } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
-import { atOnce, type Sliced } from "../bytes/slices.ts";
-import { splitList, type SplitList } from "../json/split-list.ts";
+import { atOnce, type Sliced } from "../text/bytes/slices.ts";
+import { splitList, type SplitList } from "../text/json/split-list.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

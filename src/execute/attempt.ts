@@ -29,7 +29,7 @@ import { checkedOutcome } from "./checks/checked-outcome.ts";
 import { withMarkedSystem } from "./contexts/insert.ts";
 import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";
-import { RefusedSchemas } from "../schema/sent.ts";
+import { RefusedSchemas } from "../text/schema/sent.ts";
 import { CallHistories } from "../upstream/stream-choice.ts";
 import { RelayedContent, withContent } from "./tracing/content.ts";
 import { withTrace } from "./tracing/trace-headers.ts";

@@ -1,7 +1,7 @@
 /** The attempt of a slot, as the executor that has claimed its job makes it. */
 import { readCall } from "../engine/call-page.ts";
 import type { Job, Settlement } from "../run-api/groups.ts";
-import { repairedBody } from "../schema/repair.ts";
+import { repairedBody } from "../text/schema/repair.ts";
 import { attemptCall, takeSamples, type Attempt, type AttemptPlace } from "./attempt.ts";
 
 /** Makes the attempt of a job. Never rejects. `defaultsJson`: the settings that the job's group shares. */

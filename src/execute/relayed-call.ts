@@ -4,7 +4,7 @@ import { cappedOf, markCapped } from "../budget/capped.ts";
 import type { Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
-import { member } from "../json/scan.ts";
+import { member } from "../text/json/scan.ts";
 import { rawCallFactsOf } from "../protocol/request/call-facts.ts";
 import { gateNameOf } from "../upstream/config/keys.ts";
 import type { Recorded, RecordedCall } from "../run-api/replay.ts";

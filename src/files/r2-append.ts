@@ -6,7 +6,7 @@
  * After an exception the writer cannot be used: continue as after a restart.
  */
 import { FILE_PART_BYTES, FILE_PARTS_MAX } from "../limits.ts";
-import { ByteBuffer } from "../bytes/byte-buffer.ts";
+import { ByteBuffer } from "../text/bytes/byte-buffer.ts";
 
 /** The progress of the object: plain data for the caller to store. */
 export type AppendState = {

@@ -5,7 +5,7 @@
  */
 import type { Reason } from "../errors.ts";
 import { FILE_PART_BYTES } from "../limits.ts";
-import { ByteBuffer } from "../bytes/byte-buffer.ts";
+import { ByteBuffer } from "../text/bytes/byte-buffer.ts";
 import { Digest } from "./digest.ts";
 import type { ByteSource } from "./source.ts";
 

@@ -3,7 +3,7 @@
  * the route that the call is sent to, is the key under which the answer is recorded. Times, order and priority are no part of it.
  */
 import type { CallBody, CallFacts, Endpoint } from "../call.ts";
-import { canonicalJson } from "../schema/canonical.ts";
+import { canonicalJson } from "../text/schema/canonical.ts";
 
 /**
  * The content of a native call: everything that is written into its upstream request, and the cap that its client requests.

@@ -3,7 +3,7 @@ import type { SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { isFinalState } from "../engine/slot.ts";
 import { toWire, type Reason, type WireError } from "../errors.ts";
-import { jsonOfAnswer } from "../schema/answer.ts";
+import { jsonOfAnswer } from "../text/schema/answer.ts";
 import { courseFields } from "./course.ts";
 import { spentOf, usageOf } from "./usage.ts";
 

@@ -1,6 +1,6 @@
 /** The bound of the body of the route that answers a request, and the memory that all bodies of the isolate share. */
 import type { Context, MiddlewareHandler } from "hono";
-import { HeldBytes, type Hold } from "../bytes/held-bytes.ts";
+import { HeldBytes, type Hold } from "../text/bytes/held-bytes.ts";
 import type { AppEnv } from "../context.ts";
 import { bodyTooLarge, readBytes, type BodyRoom } from "../contract/body.ts";
 import { bodyBytesMax } from "../contract/routes/record.ts";

@@ -14,7 +14,7 @@ import type { PatchOperation } from "../graph/patch.ts";
 import type { PlanPart } from "../graph/plan/append.ts";
 import type { PlanFault } from "../graph/types.ts";
 import type { TaskSource } from "../graph/read-task.ts";
-import type { Repair } from "../schema/repair.ts";
+import type { Repair } from "../text/schema/repair.ts";
 import type { TraceContext } from "../trace-context.ts";
 import type { Permit } from "./calls.ts";
 import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";

@@ -1,5 +1,5 @@
 /** What a simulated model answers: a text, JSON that follows a schema, or a call of a tool. */
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 import { fraction, promptHash } from "./hash.ts";
 import type { SimulatedModel, Structure } from "./model.ts";
 import type { Input, StructuredInput, ToolCall } from "./protocol.ts";

@@ -1,5 +1,5 @@
 /** Chat and text completions: choices whose deltas alternate, and usage in a chunk of its own. */
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 import { turnsIn } from "./conversation.ts";
 import { chatFormat } from "./format.ts";
 import { textsIn, TEXTS_EXPECTED } from "./prompt.ts";

@@ -1,5 +1,5 @@
 /** Reads the turns of a conversation as all three protocols write them: what was asked, and how often tools have answered. */
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 
 /** `result`: what a tool returned to the model; `other`: a system text, a request for a tool, or anything unknown. */
 export type Turn = { kind: "user" | "assistant" | "result" | "other"; text: string };

@@ -1,5 +1,5 @@
 /** The form that a request demands of its answer, as each protocol names it. */
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 
 /** `json` without a schema: any JSON object. */
 export type Format = { kind: "text" } | { kind: "json"; schema: unknown };

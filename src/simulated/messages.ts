@@ -1,5 +1,5 @@
 /** Anthropic's messages, as the simulated upstream reads and writes them. */
-import { tryParse } from "../json/parse.ts";
+import { tryParse } from "../text/json/parse.ts";
 import { contentText, turnsIn } from "./conversation.ts";
 import { messagesFormat } from "./format.ts";
 import {

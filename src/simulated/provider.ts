@@ -3,8 +3,8 @@
  * and tests can be repeated. It takes the place of `fetch`, and its answers are read like those of a provider.
  */
 import { BODY_BYTES_MAX } from "../limits.ts";
-import { tryParse } from "../json/parse.ts";
-import { isRecord } from "../json/record.ts";
+import { tryParse } from "../text/json/parse.ts";
+import { isRecord } from "../text/json/record.ts";
 import { chat, completions } from "./completions.ts";
 import { embeddings } from "./embeddings.ts";
 import { fraction, idOf } from "./hash.ts";

@@ -1,5 +1,5 @@
 /** Rehearses tool calls: which function of a request the simulated model asks for, if any. */
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 
 /** A function that the client describes and runs itself. `parameters` is the JSON Schema of its arguments. */
 export type FunctionTool = { name: string; parameters: unknown };

@@ -2,9 +2,9 @@
 import type { CallBody, Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
-import { isRecord } from "../json/record.ts";
+import { isRecord } from "../text/json/record.ts";
 import { conversationOf } from "../protocol/anthropic/conversation.ts";
-import { messagesOutputFormat } from "../schema/forms.ts";
+import { messagesOutputFormat } from "../text/schema/forms.ts";
 import type { Upstream } from "./config/types.ts";
 import type { UpstreamRequest } from "./exchange.ts";
 import { forwardedParams } from "./request.ts";

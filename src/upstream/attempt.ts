@@ -12,7 +12,7 @@ import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
 import { buildRawRequest, classifyRaw } from "./stored-request.ts";
 import { StreamProgress } from "./read-stream.ts";
 import { buildRequest } from "./request.ts";
-import { bodyToSend, RefusedSchemas, refusesSchema } from "../schema/sent.ts";
+import { bodyToSend, RefusedSchemas, refusesSchema } from "../text/schema/sent.ts";
 import { withSeen } from "./seen.ts";
 import { choosesStream, NO_HISTORY, type CallHistories } from "./stream-choice.ts";
 import { arrivedOf, isEventStream, streamedClassification } from "./streamed-answer.ts";

@@ -2,7 +2,7 @@
 import type { CallBody, Lease } from "../call.ts";
 import { OWN_PARAMS } from "../protocol/request/own-params.ts";
 import { CAP_SPELLINGS } from "../protocol/request/request-fields.ts";
-import { chatResponseFormat } from "../schema/forms.ts";
+import { chatResponseFormat } from "../text/schema/forms.ts";
 import type { Upstream } from "./config/types.ts";
 import type { UpstreamRequest } from "./exchange.ts";
 

@@ -2,8 +2,8 @@
 import type { CallBody } from "../call.ts";
 import type { AggregatedFamily } from "../protocol/aggregate/stream.ts";
 import type { Upstream } from "./config/types.ts";
-import { editJson, type JsonEdit } from "../json/edit.ts";
-import { member, scanObject } from "../json/scan.ts";
+import { editJson, type JsonEdit } from "../text/json/edit.ts";
+import { member, scanObject } from "../text/json/scan.ts";
 import type { UpstreamRequest } from "./exchange.ts";
 
 /**

@@ -3,7 +3,7 @@
  * account of characters, by member; whoever has changed least recently gives its own back first, and reads it again when it needs it. An instance
  * that is gone gives back nothing by itself, and so is the first to be called on.
  */
-import { HeldBytes, type Hold } from "../../../src/bytes/held-bytes.ts";
+import { HeldBytes, type Hold } from "../../../src/text/bytes/held-bytes.ts";
 import { INSTANCE_BODIES_CHARS_MAX, INSTANCE_LOADS_CHARS_MAX, LOAD_MS_MAX } from "../../../src/limits.ts";
 import { TurnoverMap } from "../../../src/turnover/map.ts";
 

@@ -10,7 +10,7 @@ import {
   MAX_TOKENS_MAX,
   PATTERN_CHARS_MAX,
 } from "../../limits.ts";
-import { compilePattern } from "../../pattern/pattern.ts";
+import { compilePattern } from "../../text/pattern/pattern.ts";
 import { COMPARED, comparisonFields, comparisonOf } from "./comparison.ts";
 import { instruction } from "./instruction.ts";
 import { ABSENT, exactlyOneOf, label } from "../fields.ts";

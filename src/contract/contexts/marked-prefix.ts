@@ -3,7 +3,7 @@
  * it, and the others wait for that, as for a context.
  */
 import type { CallBody, SharedPrefix } from "../../call.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { PREFIX_BYTES_MIN, PREFIX_BYTES_PER_TOKEN } from "../../limits.ts";
 
 /** The fields that say: cache the prompt up to this block. */

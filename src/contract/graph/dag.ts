@@ -1,5 +1,5 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import * as z from "zod";
 import type { AggregateSpec } from "../../aggregate/aggregate.ts";
 import type { StopRule } from "../../aggregate/early-stop.ts";

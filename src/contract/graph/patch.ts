@@ -5,7 +5,7 @@ import { GRAPH_OPERATIONS_MAX } from "../../limits.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../call-options.ts";
 import { zodReason, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { dagTask, edgeExcess, settingsInput, taskOf, type DagTask, type SentSettings } from "./dag.ts";
 
 const id = z.string();

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { GATES, type Cascade, type Gate, type JsonGate } from "../../call.ts";
 import { CASCADE_MODELS_MAX, NAME_CHARS_MAX } from "../../limits.ts";
-import { tryParse } from "../../json/parse.ts";
+import { tryParse } from "../../text/json/parse.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";

@@ -3,7 +3,7 @@ import { isBudgetReason } from "../../budget/admit.ts";
 import type { CallBody, CallFacts, Outcome } from "../../call.ts";
 import { repairedFacts } from "../../engine/checks/schema.ts";
 import type { Reason } from "../../errors.ts";
-import { repairedBody, type Repair } from "../../schema/repair.ts";
+import { repairedBody, type Repair } from "../../text/schema/repair.ts";
 
 /** The reason of a call whose last answer does not fit its schema. */
 export function violated(text: string, violation: string): Reason {

@@ -3,7 +3,7 @@
  * calls share are marked for their provider's cache.
  */
 import type { CacheMark, CallBody } from "../../call.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { CHUNK_PLACE, CONTEXT_SEPARATOR } from "../../limits.ts";
 
 /** The body with a marker in place of its context. `mark`: how the marker is marked for the cache; absent = not at all. */

@@ -5,7 +5,7 @@ import { readCall } from "../../engine/call-page.ts";
 import { groupSeqOf, indexOf } from "../../engine/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
 import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../run-api/provider-batch.ts";
-import { bodyToSend } from "../../schema/sent.ts";
+import { bodyToSend } from "../../text/schema/sent.ts";
 import type { Upstream } from "../../upstream/config/types.ts";
 import type { BuiltRequest } from "../../upstream/anthropic-request.ts";
 import { buildRequest } from "../../upstream/request.ts";

@@ -4,7 +4,7 @@
  */
 import type { BatchUrl } from "../../batch/endpoints.ts";
 import { LineSplitter } from "../../batch/lines.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
 import { errorWords } from "../../protocol/response/error.ts";
 import type { Upstream } from "../../upstream/config/types.ts";

@@ -1,7 +1,7 @@
 /** Prompts and answers of attempts for exported traces, where the operator wants them there. */
 import type { CallBody, Endpoint, Outcome, SpanContent } from "../../call.ts";
-import { tryParse } from "../../json/parse.ts";
-import { isRecord } from "../../json/record.ts";
+import { tryParse } from "../../text/json/parse.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { OTLP_CONTENT_READ_BYTES_MAX } from "../../limits.ts";
 import { readAnthropicMessage } from "../../protocol/anthropic/answer.ts";
 import { aggregateStream } from "../../protocol/aggregate/stream.ts";

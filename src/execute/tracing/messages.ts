@@ -2,7 +2,7 @@
  * What a call asks and what is answered, as the messages of OpenTelemetry's conventions for generative AI, which spans hold as JSON
  * texts (https://opentelemetry.io/docs/specs/semconv/gen-ai/gen-ai-spans/). Of long ones the newest part that fits.
  */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { OTLP_CONTENT_CHARS_MAX, OTLP_CONTENT_PART_CHARS, OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
 
 type Part = { type: string; content?: string; name?: string; arguments?: string };

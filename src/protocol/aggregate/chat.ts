@@ -1,6 +1,6 @@
 /** Assembles a chat completion from the chunks of its stream: the object that a request without a stream would get. */
-import { isExactNumber } from "../../json/exact.ts";
-import { isRecord } from "../../json/record.ts";
+import { isExactNumber } from "../../text/json/exact.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 type Fields = Record<string, unknown>;
 

@@ -1,6 +1,6 @@
 /** Assembles an Anthropic message from the events of its stream: the object that a request without a stream would get. */
-import { tryParse } from "../../json/parse.ts";
-import { isRecord } from "../../json/record.ts";
+import { tryParse } from "../../text/json/parse.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 type Fields = Record<string, unknown>;
 

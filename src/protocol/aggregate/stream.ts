@@ -4,10 +4,10 @@
  */
 import { ChatMerger } from "./chat.ts";
 import { MessageMerger } from "./message.ts";
-import { tryParseExact } from "../../json/exact.ts";
-import { isRecord } from "../../json/record.ts";
-import { EventSplitter } from "../../sse/splitter.ts";
-import { fieldsOf } from "../../sse/fields.ts";
+import { tryParseExact } from "../../text/json/exact.ts";
+import { isRecord } from "../../text/json/record.ts";
+import { EventSplitter } from "../../text/sse/splitter.ts";
+import { fieldsOf } from "../../text/sse/fields.ts";
 import { EventParser, isDoneMarker, isReadable } from "../stream/event-parser.ts";
 
 /** What had arrived of a stream that ended early. Counts are the upstream's own, null if it had reported none. */

@@ -3,7 +3,7 @@ import type { Included } from "../../call.ts";
 import type { AnswerRead } from "../response/chat.ts";
 import { messageParts } from "./message.ts";
 import { readAnthropicUsage } from "./usage.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 /** The finish reasons of chat completions, by stop reason; any other stop reason keeps its name. */
 const FINISH_REASONS: ReadonlyMap<unknown, string> = new Map([

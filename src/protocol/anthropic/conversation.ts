@@ -6,7 +6,7 @@
 import type { CallBody } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 /** `system` is a text, or text blocks if there are several; null if there is none. */
 export type Conversation = { system: string | readonly unknown[] | null; messages: readonly unknown[] };

@@ -4,9 +4,9 @@
  * become `annotations`. What the chat form cannot say is in `content_blocks`, the whole content as it came.
  */
 import type { AnswerParts, Included } from "../../call.ts";
-import { valueEnd } from "../../json/grammar.ts";
-import { isRecord } from "../../json/record.ts";
-import { firstElement, kindAt, member, nextElement, readObject, scanObject } from "../../json/scan.ts";
+import { valueEnd } from "../../text/json/grammar.ts";
+import { isRecord } from "../../text/json/record.ts";
+import { firstElement, kindAt, member, nextElement, readObject, scanObject } from "../../text/json/scan.ts";
 import { oneLine } from "../response/message.ts";
 
 type Block = Record<string, unknown>;

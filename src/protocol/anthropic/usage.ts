@@ -2,7 +2,7 @@
 import { FAST_TIER } from "../../budget/service-tiers.ts";
 import type { Usage } from "../../call.ts";
 import { BUDGET_COUNT_MAX } from "../../limits.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { detail, optionalCount, readCost, tokenCount, withServiceTier } from "../response/usage.ts";
 
 /**

@@ -1,6 +1,6 @@
 /** Reads the parts of messages: some are text, others are bounded by the upstream's configuration. */
 import { CONTENT_LEVELS_MAX } from "../../limits.ts";
-import { valueEnd } from "../../json/grammar.ts";
+import { valueEnd } from "../../text/json/grammar.ts";
 import {
   firstElement,
   kindAt,
@@ -9,7 +9,7 @@ import {
   valueAtPath,
   type JsonObject,
   type JsonValue,
-} from "../../json/scan.ts";
+} from "../../text/json/scan.ts";
 import { PART_KINDS, type PartKind } from "./content-part-kinds.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
 import { allowedType, hasValue, noteForm, readFields } from "./fields.ts";

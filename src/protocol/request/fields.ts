@@ -1,7 +1,7 @@
 /** Reads the fields of an object by its table, and notes unknown ones and those that spend beyond a reservation. */
-import { keyAt } from "../../json/key.ts";
+import { keyAt } from "../../text/json/key.ts";
 import { UNRESERVABLE_NAME_CHARS_MAX } from "../../limits.ts";
-import { valueEnd } from "../../json/grammar.ts";
+import { valueEnd } from "../../text/json/grammar.ts";
 import {
   firstElement,
   kindAt,
@@ -11,7 +11,7 @@ import {
   type JsonMember,
   type JsonObject,
   type JsonValue,
-} from "../../json/scan.ts";
+} from "../../text/json/scan.ts";
 import { UNRESERVABLE_LISTED_MAX } from "../../limits.ts";
 import { unlistedBetas } from "./betas.ts";
 import {

@@ -1,5 +1,5 @@
 /** The beginning of what a call asks, for people who look at it. */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { TEXT_HEAD_CHARS } from "../../limits.ts";
 
 type Asked = { prompt?: string; messages?: readonly unknown[]; raw?: { json: string } };

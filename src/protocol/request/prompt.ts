@@ -1,5 +1,5 @@
 /** Reads the fields that hold the prompt, in each protocol's own form, and notes what bounds its tokens. */
-import { valueEnd } from "../../json/grammar.ts";
+import { valueEnd } from "../../text/json/grammar.ts";
 import {
   firstElement,
   kindAt,
@@ -8,7 +8,7 @@ import {
   type JsonMember,
   type JsonObject,
   type Kind,
-} from "../../json/scan.ts";
+} from "../../text/json/scan.ts";
 import { readContent } from "./content-parts.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
 import { hasValue, readFields } from "./fields.ts";

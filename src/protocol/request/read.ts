@@ -14,12 +14,12 @@ import {
   TEXT_LOOK_BYTES_MAX,
   TEXT_LOOK_BYTES_MIN,
 } from "../../limits.ts";
-import { atOnce, type Sliced } from "../../bytes/slices.ts";
-import { JSON_LEVELS_MAX } from "../../json/validate.ts";
-import { excessIn } from "../../json/depth.ts";
-import { jsonNormalisedGrowth } from "../../tokens/normalised-bytes.ts";
-import { jsonTokensMax } from "../../tokens/text-bound.ts";
-import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../json/scan.ts";
+import { atOnce, type Sliced } from "../../text/bytes/slices.ts";
+import { JSON_LEVELS_MAX } from "../../text/json/validate.ts";
+import { excessIn } from "../../text/json/depth.ts";
+import { jsonNormalisedGrowth } from "../../text/tokens/normalised-bytes.ts";
+import { jsonTokensMax } from "../../text/tokens/text-bound.ts";
+import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../text/json/scan.ts";
 import { BETA_HEADER, unlistedBetas } from "./betas.ts";
 import { SPENDS_COMPLETION } from "./field-table.ts";
 import { readFields } from "./fields.ts";

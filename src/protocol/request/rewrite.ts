@@ -1,5 +1,5 @@
 /** Makes the few changes that a relayed body needs; all other bytes stay as they were. */
-import { editJson, type JsonEdit } from "../../json/edit.ts";
+import { editJson, type JsonEdit } from "../../text/json/edit.ts";
 import type { Endpoint, RequestFacts } from "./read.ts";
 import type { CapSpelling } from "./request-fields.ts";
 

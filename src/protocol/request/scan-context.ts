@@ -10,7 +10,7 @@ import {
   UNRESERVABLE_NAME_CHARS_MAX,
   UNRESERVABLE_NOTED_MAX,
 } from "../../limits.ts";
-import { keyAt } from "../../json/key.ts";
+import { keyAt } from "../../text/json/key.ts";
 import {
   numberOf,
   readObject,
@@ -18,7 +18,7 @@ import {
   type JsonMember,
   type JsonObject,
   type JsonValue,
-} from "../../json/scan.ts";
+} from "../../text/json/scan.ts";
 import { SPENDS_ALL } from "./field-table.ts";
 
 /** The findings in a request so far. */

@@ -1,7 +1,7 @@
 /** Budgets of thoughts, which providers document to be below the cap of the completion. */
 import type { UnreservableField } from "../../call.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../../limits.ts";
-import { numberOf, valueAtPath, type JsonObject } from "../../json/scan.ts";
+import { numberOf, valueAtPath, type JsonObject } from "../../text/json/scan.ts";
 import { SPENDS_COMPLETION } from "./field-table.ts";
 
 /** A budget that a request names; NaN tokens = what it names is no number. */

@@ -1,6 +1,6 @@
 /** Reads an OpenAI-style chat completion. */
 import type { Answer, AnswerParts, Included } from "../../call.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { choiceParts } from "./message.ts";
 import { readUsage, withServiceTier } from "./usage.ts";
 

@@ -1,6 +1,6 @@
 /** Sets the cost of an answer or event; all other bytes stay as they were. */
-import { editJson } from "../../json/edit.ts";
-import { numberOf, scanObject, valueAtPath } from "../../json/scan.ts";
+import { editJson } from "../../text/json/edit.ts";
+import { numberOf, scanObject, valueAtPath } from "../../text/json/scan.ts";
 
 /** The path of the usage in a body: `["response", "usage"]` in events of the Responses API, for instance. */
 export type UsagePath = readonly [string, ...string[]];

@@ -2,9 +2,9 @@
  * Encodes embeddings as the client requested. OpenAI's SDKs request base64 by default, and some upstreams answer with
  * numbers all the same, which older SDKs read as an empty vector.
  */
-import { applyPatches, type Patch } from "../../json/edit.ts";
-import { valueEnd } from "../../json/grammar.ts";
-import { firstElement, kindAt, member, nextElement, readObject, scanObject } from "../../json/scan.ts";
+import { applyPatches, type Patch } from "../../text/json/edit.ts";
+import { valueEnd } from "../../text/json/grammar.ts";
+import { firstElement, kindAt, member, nextElement, readObject, scanObject } from "../../text/json/scan.ts";
 
 const decoder = new TextDecoder();
 

@@ -1,5 +1,5 @@
 /** Finds the error that an upstream's body reports, in the forms that providers use: its message and its codes. */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 /** The message of an error, and its codes, the most specific first. Nothing is redacted. */
 export type ErrorWords = { message: string; codes: string[] };

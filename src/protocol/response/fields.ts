@@ -1,11 +1,11 @@
 /** The fields of a JSON answer that the gateway reads, and the facts that they report. */
 import type { Usage } from "../../call.ts";
 import { readAnthropicUsage } from "../anthropic/usage.ts";
-import { nextMember, OPEN_OBJECT, QUOTE, skipSpace } from "../../json/grammar.ts";
-import { spells } from "../../json/key.ts";
+import { nextMember, OPEN_OBJECT, QUOTE, skipSpace } from "../../text/json/grammar.ts";
+import { spells } from "../../text/json/key.ts";
 import type { Endpoint } from "../../call.ts";
-import { tryParse } from "../../json/parse.ts";
-import { isRecord } from "../../json/record.ts";
+import { tryParse } from "../../text/json/parse.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { nameIn } from "../stream/family.ts";
 import { readResponsesUsage } from "./responses-usage.ts";
 import { readUsage, withServiceTier } from "./usage.ts";

@@ -3,8 +3,8 @@
  * that was parsed and written again would lose the digits of large numbers and the order of some keys.
  */
 import type { AnswerParts, Included } from "../../call.ts";
-import { isRecord } from "../../json/record.ts";
-import { firstElement, kindAt, member, readObject, scanObject, type JsonObject } from "../../json/scan.ts";
+import { isRecord } from "../../text/json/record.ts";
+import { firstElement, kindAt, member, readObject, scanObject, type JsonObject } from "../../text/json/scan.ts";
 
 /** Fields that say how a message is meant, not what it says; `content` is looked at apart. */
 const OF_EVERY_MESSAGE: ReadonlySet<string> = new Set(

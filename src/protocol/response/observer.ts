@@ -12,10 +12,10 @@ import {
   usageIn,
   type AnswerFacts,
 } from "./fields.ts";
-import { OPEN_OBJECT } from "../../json/grammar.ts";
+import { OPEN_OBJECT } from "../../text/json/grammar.ts";
 import type { Endpoint } from "../../call.ts";
-import { MemberScanner } from "../../json/stream.ts";
-import { ByteBuffer } from "../../bytes/byte-buffer.ts";
+import { MemberScanner } from "../../text/json/stream.ts";
+import { ByteBuffer } from "../../text/bytes/byte-buffer.ts";
 import { addCost } from "../stream/cost.ts";
 
 export type AnswerObserverOptions = {

@@ -1,7 +1,7 @@
 /** Reads a JSON answer that is in memory without parsing it whole: most of it may be embeddings. */
 import { ANSWER_FIELDS, CHOICE_PREFIX, factsIn, FIELD_BYTES_MAX, usageIn, type AnswerFacts } from "./fields.ts";
 import type { Endpoint } from "../../call.ts";
-import { firstElement, kindAt, member, readObject, scanObject, type JsonObject } from "../../json/scan.ts";
+import { firstElement, kindAt, member, readObject, scanObject, type JsonObject } from "../../text/json/scan.ts";
 
 /** `ok`: whether the body is a JSON object. If not, nothing is known, not even whether it is an error. */
 export type JsonAnswer = AnswerFacts & { ok: boolean };

@@ -1,6 +1,6 @@
 /** Reads the usage of a Responses answer, under the names of a chat completion, so that the same checks apply. */
 import type { Usage } from "../../call.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { readUsage } from "./usage.ts";
 
 /** The `usage` object of a response; null if it is missing or any figure in it is impossible. */

@@ -2,7 +2,7 @@
 import type { Usage } from "../../call.ts";
 import { BUDGET_COUNT_MAX, BUDGET_USD_MAX, NAME_CHARS_MAX } from "../../limits.ts";
 import { scaledUp } from "../../budget/decimal.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 const NANO_PER_USD = 1e9;
 

@@ -1,5 +1,5 @@
 /** Reads the stream of a chat completion or of a text completion. */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { type EventEdit, type FamilyReader, nameIn, NO_EDIT, type StreamFacts } from "./family.ts";
 import { readUsage, withServiceTier } from "../response/usage.ts";
 

@@ -1,6 +1,6 @@
 /** Names a cost in a stream: in the usage object of one event, whose other bytes stay as they are, or in a comment. */
-import { applyPatches } from "../../json/edit.ts";
-import { member, readObject, scanObject, valueAtPath } from "../../json/scan.ts";
+import { applyPatches } from "../../text/json/edit.ts";
+import { member, readObject, scanObject, valueAtPath } from "../../text/json/scan.ts";
 
 const encoder = new TextEncoder();
 

@@ -1,6 +1,6 @@
 /** Errors inside a stream: those an upstream reports, and the one the gateway ends a broken stream with. */
 import { type Reason, toWire } from "../../errors.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 /** The API families whose streams the gateway relays, by their endpoint. */
 export type StreamFamily = "chat" | "completions" | "responses" | "messages";

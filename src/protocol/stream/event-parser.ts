@@ -1,8 +1,8 @@
 /** Parses the whole events of one stream, and decides how each is changed on its way to the client. */
 import type { Usage } from "../../call.ts";
-import { tryParse } from "../../json/parse.ts";
-import { isRecord } from "../../json/record.ts";
-import { fieldsOf, hasData, isComment } from "../../sse/fields.ts";
+import { tryParse } from "../../text/json/parse.ts";
+import { isRecord } from "../../text/json/record.ts";
+import { fieldsOf, hasData, isComment } from "../../text/sse/fields.ts";
 import { ChatReader, type UsageChunk } from "./chat.ts";
 import { addCost } from "./cost.ts";
 import { deltaBytes } from "./delta-bytes.ts";

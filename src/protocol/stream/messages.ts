@@ -1,6 +1,6 @@
 /** Reads the stream of an Anthropic message. */
 import { readAnthropicUsage } from "../anthropic/usage.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { type EventEdit, type FamilyReader, nameIn, NO_EDIT, type StreamFacts } from "./family.ts";
 
 const MAY_REPORT =

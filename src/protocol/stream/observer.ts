@@ -7,7 +7,7 @@
  */
 import type { Usage } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
-import { EventSplitter, SSE_EVENT_BYTES_MAX, type StreamPiece } from "../../sse/splitter.ts";
+import { EventSplitter, SSE_EVENT_BYTES_MAX, type StreamPiece } from "../../text/sse/splitter.ts";
 import { costComment } from "./cost.ts";
 import { errorEvent, type StreamError } from "./error.ts";
 import { EventParser, type EventParserOptions, isReadable } from "./event-parser.ts";

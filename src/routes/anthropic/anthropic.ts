@@ -12,7 +12,7 @@ import { requestReading } from "../../protocol/request/read.ts";
 import { rewriteRequest } from "../../protocol/request/rewrite.ts";
 import { redacted } from "../../upstream/redact.ts";
 import { targetOf } from "../../upstream/target.ts";
-import { inSlices, pause } from "../../bytes/slices.ts";
+import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { relay } from "../openai/relay.ts";
 import { requireUntaped } from "../untaped.ts";

@@ -8,7 +8,7 @@ import { jsonOf } from "../../contract/body.ts";
 import { DIALECT_BATCH, parseDialectQuery } from "../../contract/dialects/dialects.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
-import { inSlices, pause } from "../../bytes/slices.ts";
+import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { batchReading } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
 import { DIALECT_CONCURRENCY } from "../../limits.ts";

@@ -17,7 +17,7 @@ import { emptyBatch } from "../../respond/batch-json.ts";
 import { emptyEvent } from "../../respond/batch-lines.ts";
 import { stopFields, tierFields } from "../../respond/rule-fields.ts";
 import { bodyRoom } from "../body-bound.ts";
-import { inSlices, pause } from "../../bytes/slices.ts";
+import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";

@@ -14,8 +14,8 @@ import {
 } from "../../contract/pull/items.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
-import { tryParse } from "../../json/parse.ts";
-import { isRecord } from "../../json/record.ts";
+import { tryParse } from "../../text/json/parse.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { LONG_POLL_MS } from "../../limits.ts";
 import { answerFor, type Completed } from "../../pull/answer.ts";
 import type { PullItem } from "../../pull/board.ts";

@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import type { SlotView } from "../../run-api/groups.ts";
 import type { QueryReply } from "../../contract/query.ts";
-import { jsonOfAnswer } from "../../schema/answer.ts";
+import { jsonOfAnswer } from "../../text/schema/answer.ts";
 import { courseFields } from "../../respond/course.ts";
 import { usageOf } from "../../respond/usage.ts";
 import type { SingleCallEnd } from "../../execute/single-call.ts";

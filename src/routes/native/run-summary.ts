@@ -1,6 +1,6 @@
 /** A run's summary, as the list of runs shows it. */
 import { runSummary, type ListedSummary, type RunSummary } from "../../contract/runs.ts";
-import { tryParse } from "../../json/parse.ts";
+import { tryParse } from "../../text/json/parse.ts";
 import type { StoredSummary } from "../../run-api/directory-api.ts";
 
 /**

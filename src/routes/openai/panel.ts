@@ -4,7 +4,7 @@ import type { AppEnv } from "../../context.ts";
 import { jsonOf } from "../../contract/body.ts";
 import { parseQuery } from "../../contract/query.ts";
 import { Refusal, toWire } from "../../errors.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { usageOf } from "../../respond/usage.ts";
 import { PANEL_MODEL, type Panel } from "../../upstream/config/panel.ts";
 import { askPanel, type PanelAnswer } from "../native/combining/panel.ts";

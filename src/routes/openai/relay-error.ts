@@ -4,7 +4,7 @@
  */
 import { Refusal, retryHeaders, toWire, type Spent } from "../../errors.ts";
 import type { RelayFailure } from "../../execute/attempt.ts";
-import { tryParse } from "../../json/parse.ts";
+import { tryParse } from "../../text/json/parse.ts";
 import { redacted } from "../../upstream/redact.ts";
 import { anthropicError } from "../anthropic/error.ts";
 

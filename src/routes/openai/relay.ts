@@ -5,7 +5,7 @@
 import type { Context } from "hono";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
-import { inSlices, pause } from "../../bytes/slices.ts";
+import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { relayCall } from "../../execute/relayed-call.ts";

@@ -17,7 +17,7 @@ import {
   PAGES_CALL_CHARS_MAX,
   SCAN_SLICE_BYTES,
 } from "../../limits.ts";
-import { pause } from "../../bytes/slices.ts";
+import { pause } from "../../text/bytes/slices.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
 import { loneCalls } from "../lone-calls.ts";

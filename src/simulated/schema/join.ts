@@ -1,5 +1,5 @@
 /** Joins two schemas that must both hold into one. */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
  * Writes a value that follows a JSON Schema, as a provider with structured outputs does. The value depends on the schema and a
  * text alone, so that runs can be repeated. A schema that it cannot follow is refused, never answered wrongly.
  */
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { fraction, promptHash } from "../hash.ts";
 import { joined, type Schema } from "./join.ts";
 import { numberWithin } from "./number.ts";

@@ -20,7 +20,7 @@ import {
   type CacheWrites,
 } from "./fields.ts";
 import { resolveKeys } from "./keys.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { SIMULATED_MODEL_PATTERNS } from "../../simulated/model.ts";
 
 /** The upstreams in the order listed, or the path of the first wrong field and what is expected there. */

@@ -3,8 +3,8 @@
  * `UPSTREAMS_32` are objects, or JSON texts of objects. They are merged in this order, at every level: each part adds fields to
  * what earlier parts have. A field that two parts set is refused, because one of them would be lost silently.
  */
-import { describeFault, jsonFault } from "../../json/validate.ts";
-import { isRecord } from "../../json/record.ts";
+import { describeFault, jsonFault } from "../../text/json/validate.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { CONFIG_PARTS_MAX } from "../../limits.ts";
 
 /** The variables that may be split. */

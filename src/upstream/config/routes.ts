@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { FALLBACK_CAUSES, type FallbackCause } from "../../call.ts";
 import { NAME_CHARS_MAX, ROUTE_TARGETS_MAX, ROUTES_MAX } from "../../limits.ts";
-import { isRecord } from "../../json/record.ts";
+import { isRecord } from "../../text/json/record.ts";
 import { resolveModel } from "../registry.ts";
 import type { Upstream } from "./types.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { TextIndexer, TextRanges } from "../../../src/contexts/text-index.ts";
-import { normalisedGrowth } from "../../../src/tokens/normalised-bytes.ts";
-import { textTokensMax } from "../../../src/tokens/text-bound.ts";
+import { normalisedGrowth } from "../../../src/text/tokens/normalised-bytes.ts";
+import { textTokensMax } from "../../../src/text/tokens/text-bound.ts";
 
 const encoder = new TextEncoder();
 

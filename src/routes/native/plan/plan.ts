@@ -19,7 +19,7 @@ import type { CompiledGraph } from "../../../graph/types.ts";
 import { graphJson } from "../../../respond/graph/graph-json.ts";
 import { spentBefore, usageOf } from "../../../respond/usage.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
-import { jsonOfAnswer } from "../../../schema/answer.ts";
+import { jsonOfAnswer } from "../../../text/schema/answer.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { clientTrace } from "../../client-trace.ts";
 import type { Handlers } from "../../handler.ts";

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { AnswerObserverOptions } from "../../../../src/protocol/response/observer.ts";
 import { answers, manyFloats, playJson } from "./recorded.ts";
-import { jsonText } from "../../json/texts.ts";
+import { jsonText } from "../../text/json/texts.ts";
 import { bytesOf, textOf } from "../stream/recorded.ts";
 
 function cutAt(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {

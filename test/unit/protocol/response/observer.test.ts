@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it, vi } from "vitest";
 import { FIELD_BYTES_MAX, USAGE_BYTES_MAX } from "../../../../src/protocol/response/fields.ts";
 import { readJsonAnswer } from "../../../../src/protocol/response/read.ts";
-import { KEY_BYTES_MAX, MemberScanner } from "../../../../src/json/stream.ts";
+import { KEY_BYTES_MAX, MemberScanner } from "../../../../src/text/json/stream.ts";
 import { AnswerObserver, type AnswerObserverOptions } from "../../../../src/protocol/response/observer.ts";
 import { answers, factsOf, answerOptions, manyFloats, playJson } from "./recorded.ts";
 import { bytesOf, textOf } from "../stream/recorded.ts";

@@ -1,6 +1,6 @@
 /** Bodies in R2 as the run object reads them: ahead of dispatch, within a bound, again after a failure. */
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Hold } from "../../../../src/bytes/held-bytes.ts";
+import type { Hold } from "../../../../src/text/bytes/held-bytes.ts";
 import { BodyCache, type BodyGroup } from "../../../../durable-objects/run/store/body-cache.ts";
 import { InstanceMemory } from "../../../../durable-objects/run/store/instance-memory.ts";
 import {

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { closingQuote, skipSpace, valueEnd, ValueSkipper } from "../../../src/json/grammar.ts";
-import { splitList } from "../../../src/json/split-list.ts";
-import { jsonFault } from "../../../src/json/validate.ts";
+import { closingQuote, skipSpace, valueEnd, ValueSkipper } from "../../../../src/text/json/grammar.ts";
+import { splitList } from "../../../../src/text/json/split-list.ts";
+import { jsonFault } from "../../../../src/text/json/validate.ts";
 import { jsonText } from "./texts.ts";
 
 const encoder = new TextEncoder();

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { applyPatches, editJson, type JsonEdit } from "../../../src/json/edit.ts";
-import { JSON_MEMBERS_MAX, scanObject } from "../../../src/json/scan.ts";
+import { applyPatches, editJson, type JsonEdit } from "../../../../src/text/json/edit.ts";
+import { JSON_MEMBERS_MAX, scanObject } from "../../../../src/text/json/scan.ts";
 import { objectText } from "./texts.ts";
 
 const encoder = new TextEncoder();

@@ -3,7 +3,7 @@
  * more than is checked here is refused as a whole: an answer that was checked fits all of it.
  */
 import { isRecord } from "../json/record.ts";
-import { SCHEMA_PARTS_MAX, SCHEMA_PATTERN_STATES_MAX } from "../limits.ts";
+import { SCHEMA_PARTS_MAX, SCHEMA_PATTERN_STATES_MAX } from "../../limits.ts";
 import { countedPattern } from "./pattern.ts";
 import { KEYWORDS, UNSUPPORTED } from "./keywords/table.ts";
 import {

@@ -1,7 +1,7 @@
 /** Bytes that normalising adds, compared with `String.prototype.normalize` over all of Unicode. */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { jsonNormalisedGrowth, normalisedGrowth } from "../../../src/tokens/normalised-bytes.ts";
+import { jsonNormalisedGrowth, normalisedGrowth } from "../../../../src/text/tokens/normalised-bytes.ts";
 
 const CODE_POINTS = [...codePoints()];
 const PROPERTY = { seed: 12, numRuns: 3_000 };

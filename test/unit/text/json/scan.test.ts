@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { valueEnd } from "../../../src/json/grammar.ts";
+import { valueEnd } from "../../../../src/text/json/grammar.ts";
 import {
   firstElement,
   JSON_MEMBERS_MAX,
@@ -8,8 +8,8 @@ import {
   readObject,
   scanObject,
   valueAtPath,
-} from "../../../src/json/scan.ts";
-import { JSON_LEVELS_MAX, jsonFault } from "../../../src/json/validate.ts";
+} from "../../../../src/text/json/scan.ts";
+import { JSON_LEVELS_MAX, jsonFault } from "../../../../src/text/json/validate.ts";
 import { jsonText, objectText } from "./texts.ts";
 
 const encoder = new TextEncoder();

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { packWords } from "../../../scripts/token-tables/words.ts";
-import { BARE, CAPITAL, HASH_SEED, hashStep, SUFFIXED, WordSet } from "../../../src/tokens/words.ts";
+import { packWords } from "../../../../scripts/token-tables/words.ts";
+import { BARE, CAPITAL, HASH_SEED, hashStep, SUFFIXED, WordSet } from "../../../../src/text/tokens/words.ts";
 
 const FACTS = [
   { word: "a", capital: true, bare: true, suffixes: false },

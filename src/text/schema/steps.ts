@@ -2,7 +2,7 @@
  * The bound of a check. It is counted, not timed: a hostile schema can make the work grow with the product of its size and the
  * answer's, or exponentially through references, and no clock of a Worker moves while it works.
  */
-import { SCHEMA_CHECK_STEPS_MAX, SCHEMA_NESTING_MAX } from "../limits.ts";
+import { SCHEMA_CHECK_STEPS_MAX, SCHEMA_NESTING_MAX } from "../../limits.ts";
 import type { Misfit, StepCounter } from "./types.ts";
 
 /** Leaves a check that takes too long, from any depth; `runCounted` is the only place that catches it. */

@@ -7,10 +7,10 @@ import {
   SCHEMA_NESTING_MAX,
   SCHEMA_PARTS_MAX,
   SCHEMA_PATTERN_STATES_MAX,
-} from "../../../src/limits.ts";
-import { compileSchema } from "../../../src/schema/compile.ts";
-import { KEYWORDS, UNSUPPORTED } from "../../../src/schema/keywords/table.ts";
-import { runCounted } from "../../../src/schema/steps.ts";
+} from "../../../../src/limits.ts";
+import { compileSchema } from "../../../../src/text/schema/compile.ts";
+import { KEYWORDS, UNSUPPORTED } from "../../../../src/text/schema/keywords/table.ts";
+import { runCounted } from "../../../../src/text/schema/steps.ts";
 
 type Schema = Record<string, unknown>;
 

@@ -1,10 +1,10 @@
 /** In which form a schema reaches each kind of upstream, and what a refusal of that form is followed by. */
 import { describe, expect, it } from "vitest";
-import { REFUSED_SCHEMAS_KEPT } from "../../../src/limits.ts";
-import { chatResponseFormat, messagesOutputFormat, schemaInstruction } from "../../../src/schema/forms.ts";
-import { RefusedSchemas } from "../../../src/schema/sent.ts";
-import { attempt } from "../../../src/upstream/attempt.ts";
-import { completion, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "../upstream/make.ts";
+import { REFUSED_SCHEMAS_KEPT } from "../../../../src/limits.ts";
+import { chatResponseFormat, messagesOutputFormat, schemaInstruction } from "../../../../src/text/schema/forms.ts";
+import { RefusedSchemas } from "../../../../src/text/schema/sent.ts";
+import { attempt } from "../../../../src/upstream/attempt.ts";
+import { completion, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "../../upstream/make.ts";
 
 const closed = (properties: Record<string, unknown>, required = Object.keys(properties)) => ({
   type: "object",

@@ -1,8 +1,8 @@
 /** Clients' regular expressions: the same verdicts as the runtime's engine, without its backtracking. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { PATTERN_CHARS_MAX, PATTERN_STATES_MAX, PATTERN_STEPS_MAX } from "../../../src/limits.ts";
-import { compilePattern } from "../../../src/pattern/pattern.ts";
+import { PATTERN_CHARS_MAX, PATTERN_STATES_MAX, PATTERN_STEPS_MAX } from "../../../../src/limits.ts";
+import { compilePattern } from "../../../../src/text/pattern/pattern.ts";
 
 function patternOf(source: string, flags?: string) {
   const compiled = compilePattern(source, flags);

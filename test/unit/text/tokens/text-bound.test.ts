@@ -6,8 +6,8 @@ import cl100k from "js-tiktoken/ranks/cl100k_base";
 import o200k from "js-tiktoken/ranks/o200k_base";
 import r50k from "js-tiktoken/ranks/r50k_base";
 import { describe, expect, test } from "vitest";
-import { normalisedGrowth } from "../../../src/tokens/normalised-bytes.ts";
-import { jsonTokensMax, textTokensMax } from "../../../src/tokens/text-bound.ts";
+import { normalisedGrowth } from "../../../../src/text/tokens/normalised-bytes.ts";
+import { jsonTokensMax, textTokensMax } from "../../../../src/text/tokens/text-bound.ts";
 
 const TOKENIZERS = Object.entries({ o200k, cl100k, r50k }).map(([name, ranks]) => ({
   name,

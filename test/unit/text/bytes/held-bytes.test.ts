@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HeldBytes } from "../../../src/bytes/held-bytes.ts";
+import { HeldBytes } from "../../../../src/text/bytes/held-bytes.ts";
 
 const MB = 1024 * 1024;
 const rules = { bytesMax: 64 * MB, largeBytesMin: MB, ageMsMax: 60_000 };

@@ -1,5 +1,5 @@
 /** Whether a schema that a client sends is accepted: its bounds, and whether all of it can be checked. */
-import { SCHEMA_BYTES_MAX } from "../limits.ts";
+import { SCHEMA_BYTES_MAX } from "../../limits.ts";
 import { compileSchema } from "./compile.ts";
 import { schemaInstruction } from "./forms.ts";
 

@@ -2,8 +2,8 @@
  * Whether the schema of a call goes into its provider's field, or into the system message: because there is no field for it,
  * or because the provider has refused it there. A refusal costs nothing, so the same attempt is then made in the other form.
  */
-import type { CallBody, Classification } from "../call.ts";
-import { REFUSED_SCHEMAS_KEPT } from "../limits.ts";
+import type { CallBody, Classification } from "../../call.ts";
+import { REFUSED_SCHEMAS_KEPT } from "../../limits.ts";
 import { messagesOutputFormat, schemaInstruction } from "./forms.ts";
 
 /** The schemas that upstreams have refused in their field, as an isolate has seen it. */

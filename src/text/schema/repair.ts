@@ -1,6 +1,6 @@
 /** The request for another answer after one that does not fit: the first request, the answer, and what is wrong with it. */
-import type { CallBody } from "../call.ts";
-import { SCHEMA_REPAIR_CHARS_MAX } from "../limits.ts";
+import type { CallBody } from "../../call.ts";
+import { SCHEMA_REPAIR_CHARS_MAX } from "../../limits.ts";
 import { normalisedGrowth } from "../tokens/normalised-bytes.ts";
 import { schemaInstruction } from "./forms.ts";
 

@@ -2,7 +2,7 @@
  * Regular expressions of clients, matched in time linear in the text. The runtime's engine backtracks: a hostile pattern
  * (`(a+)+$`) would hold an object for hours. This one keeps the set of all states that the text so far can lead to.
  */
-import { PATTERN_CHARS_MAX, PATTERN_STATES_MAX, PATTERN_STEPS_MAX } from "../limits.ts";
+import { PATTERN_CHARS_MAX, PATTERN_STATES_MAX, PATTERN_STEPS_MAX } from "../../limits.ts";
 import { parsePattern, type Assertion, type Node } from "./parse.ts";
 
 type Test = (char: string) => boolean;

@@ -1,8 +1,8 @@
 /** An answer as JSON, and whether it fits the schema of its call. */
 import { excessIn } from "../json/depth.ts";
 import { tryParse } from "../json/parse.ts";
-import { fieldMessage, quoted } from "../errors.ts";
-import { SCHEMA_ANSWER_DEPTH_MAX, SCHEMA_VIOLATION_CHARS_MAX } from "../limits.ts";
+import { fieldMessage, quoted } from "../../errors.ts";
+import { SCHEMA_ANSWER_DEPTH_MAX, SCHEMA_VIOLATION_CHARS_MAX } from "../../limits.ts";
 import { compileSchema } from "./compile.ts";
 import { runCounted } from "./steps.ts";
 
