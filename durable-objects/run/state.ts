@@ -45,7 +45,7 @@ import { PullBoard } from "../../src/pull/board.ts";
 import { CapacityQueue } from "./tree/capacity-queue.ts";
 import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";
-import { TurnoverMap } from "../../src/turnover/map.ts";
+import { TurnoverMap } from "../../src/renewed/map.ts";
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;

@@ -1,8 +1,8 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
 import { ABANDONED_MS, RPC_WAIT_MS, UNTAKEN_MS, WITHDRAWN_CALLS_MAX } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/run-api/calls.ts";
-import { TurnoverMap } from "../../src/turnover/map.ts";
-import { TurnoverSet } from "../../src/turnover/set.ts";
+import { TurnoverMap } from "../../src/renewed/map.ts";
+import { TurnoverSet } from "../../src/renewed/set.ts";
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */

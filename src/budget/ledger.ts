@@ -4,7 +4,7 @@
  * calls `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
  */
 import type { Dimension } from "../errors.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 /** One number per dimension; `usd` is nano-USD, the others are counts. */
 export type Amounts = Record<Dimension, number>;

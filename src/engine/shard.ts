@@ -13,7 +13,7 @@ import type { StoredWindow, WindowGroup } from "./calls/coalescing-window.ts";
 import { groupSeqOf } from "./slot.ts";
 import { zeroTotals, type Totals } from "./totals.ts";
 import type { GateTokens } from "./upstreams/tokens.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 /** The shard of slots that providers' batches answer: their attempts begin and end in one turn. */
 export const PROVIDER_SHARD = 100_000;

@@ -6,7 +6,7 @@
  */
 import type { SingleCall } from "./calls/single-call.ts";
 import type { BucketKey } from "./queue.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 /**
  * A call that waits for another's outcome, with its queue bucket. `id`: of a slot, or the position of a single call.

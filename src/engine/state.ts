@@ -38,8 +38,8 @@ import { Prefixes } from "./prefixes/prefixes.ts";
 import { SingleFlight } from "./single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./slot.ts";
 import { Upstreams } from "./upstreams/upstreams.ts";
-import { TurnoverMap } from "../turnover/map.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverMap } from "../renewed/map.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";

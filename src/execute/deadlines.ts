@@ -3,7 +3,7 @@
  * a fifth of its fetch: so long limits share one timer that fires twice a second, and short ones have their own.
  */
 import type { StartTimer } from "../upstream/exchange.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 /** Limits from here on are long, ms: half a second of delay is at most a tenth of them. */
 const LONG_MS = 5_000;

@@ -11,7 +11,7 @@ import type { Paces } from "./paces.ts";
 import { Reconnect } from "./reconnect.ts";
 import type { WorkRules } from "./rules.ts";
 import { Worklist } from "./worklist.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 /**
  * What a claim requests: attempts until the executor has `capacity`; `waits` for some if there are none at once. `worker`

@@ -5,7 +5,7 @@
  */
 import { CALL_MS_ASSUMED, FILLS_PER_CALL, MODEL_PACES_KEPT } from "../limits.ts";
 import type { WorkRules } from "./rules.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 /** What is known of the calls of a model; null = none has shown it. Means, in which the recent calls weigh most. */
 type Pace = {

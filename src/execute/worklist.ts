@@ -6,8 +6,8 @@ import type { StartTimer } from "../upstream/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";
 import { areHeadersLimited, type WorkRules } from "./rules.ts";
-import { TurnoverMap } from "../turnover/map.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverMap } from "../renewed/map.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;

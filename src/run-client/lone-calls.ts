@@ -5,7 +5,7 @@
  * calls alone does not.
  */
 import type { Permit } from "../run-api/calls.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 type InWindow = Pick<Permit, "parallelGroupId" | "windowOpenedAtMs">;
 

@@ -6,8 +6,8 @@
  */
 import { PERMIT_GUARD_MS, PERMITS_PER_REQUEST_MAX } from "../limits.ts";
 import type { AcquireReply, AcquireRequest } from "../run-api/calls.ts";
-import { TurnoverMap } from "../turnover/map.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverMap } from "../renewed/map.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 /** A call that requests its permit. */
 export type PermitRequest = {

@@ -11,7 +11,7 @@ import type { SingleSettlement } from "../run-api/calls.ts";
 import { SETTLE_HANDOVER_MS, SETTLE_SEND_LAG_MS } from "../limits.ts";
 import { RunCaller } from "./caller.ts";
 import { creditRun, credits } from "./credit/instance.ts";
-import { TurnoverSet } from "../turnover/set.ts";
+import { TurnoverSet } from "../renewed/set.ts";
 
 type Outbox = {
   /** Not sent yet. */

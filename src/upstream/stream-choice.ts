@@ -4,7 +4,7 @@
  */
 import { treatmentOf } from "./failure-table.ts";
 import { STREAM_FROM_MS, STREAM_MODELS_KEPT } from "../limits.ts";
-import { TurnoverMap } from "../turnover/map.ts";
+import { TurnoverMap } from "../renewed/map.ts";
 
 /** Whether answers are requested as a stream or as JSON. */
 export type Aggregate = "auto" | "stream" | "json";

@@ -2,7 +2,7 @@
 import { isWorker } from "../../../src/engine/shard.ts";
 import { LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, EndedReply } from "../../../src/run-api/groups.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
 
 /** Slots whose attempts a claim has settled, and whether each was answered. */
 export type SettledSlots = ReadonlyMap<number, { answered: boolean }>;

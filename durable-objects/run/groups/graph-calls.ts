@@ -23,7 +23,7 @@ import type { SlotRows } from "../store/slots.ts";
 import { KeptOutputs } from "./kept-outputs.ts";
 import { outputOf, outputsFrom } from "./outputs.ts";
 import { contentSize, substitutedFacts, type ContentSize } from "./substituted-facts.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
 
 export type GraphCallsDeps = {
   groupOf: (seq: number) => Group | undefined;

@@ -3,7 +3,7 @@
  * ended, and a read of its row costs several times as much as all else that inserting it takes.
  */
 import { OUTPUTS_KEPT_CHARS_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
 
 export class KeptOutputs {
   /** By slot, least recently read first; null for a slot that ended without an output. */

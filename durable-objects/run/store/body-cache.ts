@@ -13,8 +13,8 @@ import {
   BODY_RETRY_MS,
   LOAD_RETRY_MS,
 } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
-import { TurnoverSet } from "../../../src/turnover/set.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { TurnoverSet } from "../../../src/renewed/set.ts";
 import type { InstanceMemory, Member } from "./instance-memory.ts";
 
 /** A group with bodies in R2, in objects numbered from 0. */

@@ -5,7 +5,7 @@
  */
 import { HeldBytes, type Hold } from "../../../src/text/bytes/held-bytes.ts";
 import { INSTANCE_BODIES_CHARS_MAX, INSTANCE_LOADS_CHARS_MAX, LOAD_MS_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
 
 /** A cache that counts here. */
 export type Member = {

@@ -9,8 +9,8 @@ import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import { instanceMemory, type InstanceMemory, type Member } from "./instance-memory.ts";
 import type { StoredPage } from "./records.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
-import { TurnoverSet } from "../../../src/turnover/set.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { TurnoverSet } from "../../../src/renewed/set.ts";
 
 /** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
 type CachedPage = {

@@ -5,7 +5,7 @@
 import type { GroupHeader } from "../../../src/engine/group.ts";
 import type { StoredSettled } from "../../../src/engine/shard.ts";
 import { OPENINGS_KEPT, OPENINGS_RECALLED_MS, SETTLED_OPEN_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/turnover/map.ts";
+import { TurnoverMap } from "../../../src/renewed/map.ts";
 import { countGroup } from "../counters.ts";
 import type { GroupCounts } from "./meta.ts";
 

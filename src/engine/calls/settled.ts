@@ -4,7 +4,7 @@ import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { UNREPORTED_ENDS_KEPT } from "../../limits.ts";
 import type { Position } from "../shard.ts";
-import { TurnoverMap } from "../../turnover/map.ts";
+import { TurnoverMap } from "../../renewed/map.ts";
 
 /** What the end of an attempt means for its call. */
 export type Settled = {

@@ -9,7 +9,7 @@ import type { AttemptInFlight, Target } from "../shard.ts";
 import { groupSeqOf } from "../slot.ts";
 import { ModelPace } from "./pace.ts";
 import { slowTimes, timesOf, type SlowTimes } from "./straggler.ts";
-import { TurnoverMap } from "../../turnover/map.ts";
+import { TurnoverMap } from "../../renewed/map.ts";
 
 /** An attempt in flight that may be hedged. */
 export type Hedgeable = { lease: AttemptInFlight; hedge: HedgeRule };

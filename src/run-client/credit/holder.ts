@@ -17,7 +17,7 @@ import { CREDIT_CALLS_KEPT_MAX } from "../../limits.ts";
 import type { SingleSettlement } from "../../run-api/calls.ts";
 import type { Remaining, Sampled } from "../../run-api/types.ts";
 import type { CreditReportReply } from "../../run-api/credit.ts";
-import { TurnoverMap } from "../../turnover/map.ts";
+import { TurnoverMap } from "../../renewed/map.ts";
 
 /** A call that the run object does not know yet. */
 type HeldCall = {

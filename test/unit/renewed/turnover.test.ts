@@ -1,8 +1,8 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { REMOVED_MAX, TurnoverMap } from "../../../src/turnover/map.ts";
-import { TurnoverSet } from "../../../src/turnover/set.ts";
+import { REMOVED_MAX, TurnoverMap } from "../../../src/renewed/map.ts";
+import { TurnoverSet } from "../../../src/renewed/set.ts";
 
 describe("a map of entries that come and go", () => {
   it("behaves as a Map, however many entries were removed", () => {
