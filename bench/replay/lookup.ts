@@ -1,8 +1,8 @@
 /** How long it takes to find a recorded answer among many, in the memory of a run. */
 import { createHash } from "node:crypto";
 import { RECORDED_ANSWERS_MAX, REPLAY_EPOCHS_MAX, REPLAY_USES_MAX } from "../../src/limits.ts";
-import { recordKey } from "../../src/replay/content.ts";
-import { Tape } from "../../src/replay/tape.ts";
+import { recordKey } from "../../src/recordings/content.ts";
+import { Tape } from "../../src/recordings/tape.ts";
 import { atMost, type Part } from "../parts/row.ts";
 
 const ANSWERS = 50_000;

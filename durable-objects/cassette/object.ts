@@ -7,9 +7,9 @@
  *   facts     row 1: how large the tape is
  */
 import { DurableObject } from "cloudflare:workers";
-import { likeness, sketchOf } from "../../src/cassette/sketch.ts";
-import { missReason, nearest, type Candidate } from "../../src/cassette/nearest.ts";
-import type { Exchange, TapedRequest } from "../../src/cassette/types.ts";
+import { likeness, sketchOf } from "../../src/recordings/sketch.ts";
+import { missReason, nearest, type Candidate } from "../../src/recordings/nearest.ts";
+import type { Exchange, TapedRequest } from "../../src/recordings/types.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CASSETTE_COMPARED_MAX, TOKEN_CACHE_MAX } from "../../src/limits.ts";
 import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src/run-api/cassette-api.ts";

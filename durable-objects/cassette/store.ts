@@ -1,5 +1,5 @@
 /** What a tape stores: its exchanges, and which of them the calls of a run have had. */
-import { sketchOf } from "../../src/cassette/sketch.ts";
+import { sketchOf } from "../../src/recordings/sketch.ts";
 import {
   CASSETTE_BYTES_MAX,
   CASSETTE_EXCHANGES_MAX,

@@ -1,7 +1,7 @@
 /** Compares two tapes' files: `diff.ts A.jsonl B.jsonl NAME_A NAME_B [--json]`. Exit status 1 = they differ. */
 import { readFileSync } from "node:fs";
-import { compareTapes, type Lonely } from "../../src/cassette/compare.ts";
-import type { Exchange } from "../../src/cassette/types.ts";
+import { compareTapes, type Lonely } from "../../src/recordings/compare.ts";
+import type { Exchange } from "../../src/recordings/types.ts";
 import { printable } from "../watch/text.ts";
 
 const [fileA = "", fileB = "", nameA = fileA, nameB = fileB, json] = process.argv.slice(2);

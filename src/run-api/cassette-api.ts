@@ -1,5 +1,5 @@
 /** The methods of a cassette object: the tape of one name, which all runs share whose calls go to its upstreams. */
-import type { CassetteMode, TapedAnswer, TapedRequest } from "../cassette/types.ts";
+import type { CassetteMode, TapedAnswer, TapedRequest } from "../recordings/types.ts";
 import type { Reason } from "../errors.ts";
 
 /** An attempt at a call, as a tape counts it. `key`: the hash of its request. */

@@ -1,6 +1,6 @@
 /** The key under which equal calls of a run share an answer: a hash of everything that determines it. */
 import type { CallBody, CallFacts } from "../call.ts";
-import { callContent } from "../replay/content.ts";
+import { callContent } from "../recordings/content.ts";
 
 /**
  * SHA-256 of the body and of every fact except those that concern only the time and the order. Prompts contain texts of strangers, so

@@ -8,7 +8,7 @@ import type { Group } from "../../../src/engine/group.ts";
 import type { SlotRecord } from "../../../src/engine/record.ts";
 import type { Recall, ReplayDeps } from "../../../src/engine/replay/queue.ts";
 import { REPLAYED_CALLS_KEPT } from "../../../src/limits.ts";
-import { recordKey } from "../../../src/replay/content.ts";
+import { recordKey } from "../../../src/recordings/content.ts";
 import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/run-api/replay.ts";
 import type { OtherRun } from "./other-run.ts";
 import { OTHER_RUN, type Recordings } from "./recordings.ts";

@@ -1,7 +1,7 @@
 /** `/cassettes`: the tapes that the configuration names, and the lines of the file that a tape is exported to. */
 import * as z from "zod";
-import { requestText } from "../../cassette/request.ts";
-import { CASSETTE_MODES, type Exchange } from "../../cassette/types.ts";
+import { requestText } from "../../recordings/request.ts";
+import { CASSETTE_MODES, type Exchange } from "../../recordings/types.ts";
 import { CASSETTE_CUT_CHARS, CASSETTE_EXCHANGES_MAX, CASSETTE_LINE_BYTES_MAX, NAME_CHARS_MAX } from "../../limits.ts";
 import { jsonOf } from "../body.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";

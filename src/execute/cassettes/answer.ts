@@ -1,5 +1,5 @@
 /** Answers of an upstream as a tape has them: copied while they are read, and given again. */
-import type { TapedAnswer } from "../../cassette/types.ts";
+import type { TapedAnswer } from "../../recordings/types.ts";
 import { CASSETTE_CHUNKS_MAX, CASSETTE_LINE_BYTES_MAX } from "../../limits.ts";
 
 const encoder = new TextEncoder();

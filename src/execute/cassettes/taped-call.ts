@@ -1,8 +1,8 @@
 /** Calls of an upstream with a tape: recorded calls are answered from it, and calls that are sent are recorded. */
 import { markCapped } from "../../budget/capped.ts";
 import type { CallBody, Endpoint, FailureClass, Lease, Outcome } from "../../call.ts";
-import { callRequest, keptRequest, relayedRequest, requestText } from "../../cassette/request.ts";
-import type { Exchange, TapedAnswer, TapedRequest } from "../../cassette/types.ts";
+import { callRequest, keptRequest, relayedRequest, requestText } from "../../recordings/request.ts";
+import type { Exchange, TapedAnswer, TapedRequest } from "../../recordings/types.ts";
 import type { Reason } from "../../errors.ts";
 import { CASSETTE_LINE_BYTES_MAX, CASSETTE_RETRY_MS } from "../../limits.ts";
 import type { Taken, TapeLine, TapeUse } from "../../run-api/cassette-api.ts";

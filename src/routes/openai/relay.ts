@@ -13,7 +13,7 @@ import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { BETA_HEADER } from "../../protocol/request/betas.ts";
 import { requestReading, withBetas, type Endpoint } from "../../protocol/request/read.ts";
 import { spentBefore, spentOf } from "../../respond/usage.ts";
-import { relayedContent } from "../../replay/content.ts";
+import { relayedContent } from "../../recordings/content.ts";
 import { RunCaller } from "../../run-client/caller.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { bodyRoom } from "../body-bound.ts";

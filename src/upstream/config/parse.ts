@@ -6,7 +6,7 @@ import {
   PROMPT_TOKENS_FIXED_OPENAI,
   PROMPT_TOKENS_FIXED_TOOLS,
 } from "../../limits.ts";
-import { CASSETTE_MODES } from "../../cassette/types.ts";
+import { CASSETTE_MODES } from "../../recordings/types.ts";
 import type { Upstream } from "./types.ts";
 import { resolveHeaders } from "./credentials.ts";
 import {

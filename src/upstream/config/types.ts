@@ -1,5 +1,5 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
-import type { CassetteMode } from "../../cassette/types.ts";
+import type { CassetteMode } from "../../recordings/types.ts";
 import type { PromptCache } from "../cache/rules.ts";
 import type { TokenBounds } from "../../budget/estimate.ts";
 import type { TokenPrice } from "../../budget/token-price.ts";

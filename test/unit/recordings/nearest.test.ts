@@ -1,8 +1,8 @@
 /** The nearest recorded request. */
 import { describe, expect, it } from "vitest";
-import { missReason, nearest } from "../../../src/cassette/nearest.ts";
-import { likeness, sketchOf } from "../../../src/cassette/sketch.ts";
-import { callRequest } from "../../../src/cassette/request.ts";
+import { missReason, nearest } from "../../../src/recordings/nearest.ts";
+import { likeness, sketchOf } from "../../../src/recordings/sketch.ts";
+import { callRequest } from "../../../src/recordings/request.ts";
 
 const words = (from: number, count: number): string =>
   Array.from({ length: count }, (_, at) => `word${from + at}`).join(" ");

@@ -1,6 +1,6 @@
 /** Differences between two requests, as an error shows them. */
 import { describe, expect, it } from "vitest";
-import { differenceLines, differences, distance } from "../../../src/cassette/differences.ts";
+import { differenceLines, differences, distance } from "../../../src/recordings/differences.ts";
 import { DIFFERENCES_SHOWN_MAX } from "../../../src/limits.ts";
 
 const lines = (recorded: unknown, requested: unknown): string[] => differenceLines(differences(recorded, requested));

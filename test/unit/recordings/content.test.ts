@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CallBody } from "../../../src/call.ts";
-import { callContent, recordKey, relayedContent } from "../../../src/replay/content.ts";
+import { callContent, recordKey, relayedContent } from "../../../src/recordings/content.ts";
 
 const uncapped = { maxTokens: null };
 

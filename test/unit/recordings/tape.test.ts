@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Tape } from "../../../src/replay/tape.ts";
+import { Tape } from "../../../src/recordings/tape.ts";
 
 const ROOMY = { answersMax: 100_000, epochsMax: 8, usesMax: 200_000 };
 const own = (id: string): { id: string; at: string } => ({ id, at: id });

@@ -1,6 +1,6 @@
 /** What makes two requests equal on a tape. */
 import { describe, expect, it } from "vitest";
-import { callRequest, keptRequest, relayedRequest, requestText } from "../../../src/cassette/request.ts";
+import { callRequest, keptRequest, relayedRequest, requestText } from "../../../src/recordings/request.ts";
 import { CASSETTE_CUT_CHARS, CASSETTE_REQUEST_CHARS_MAX } from "../../../src/limits.ts";
 
 const call = (...args: Parameters<typeof callRequest>): string => requestText(callRequest(...args));
