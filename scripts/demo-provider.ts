@@ -2,7 +2,7 @@
  * The model of the demo: the simulated one, or a real one if FANOUT_MODEL=openai/<model> and OPENAI_API_KEY are set.
  * Both are required, so that a key that is set for other programs is not spent.
  */
-import { catalogPrice, providerAt } from "../src/budget/prices.ts";
+import { catalogPrice, providerAt } from "../src/run/money/prices.ts";
 
 /** Environment of the gateway (its env file) and of the example program. */
 export type DemoSetting = { vars: Record<string, string>; model: string | null };

@@ -3,7 +3,7 @@
  * and never quote a value, because any of them may contain a secret.
  */
 import * as z from "zod";
-import { limitNanoUsd } from "./budget/money.ts";
+import { limitNanoUsd } from "./run/money/money.ts";
 import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
 import { parseOtlp, type OtlpTarget } from "./observe/otlp/settings.ts";

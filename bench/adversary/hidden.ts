@@ -6,9 +6,9 @@
  * bill is above its reservation.
  */
 import { parseArgs } from "node:util";
-import { admit } from "../../src/budget/admit.ts";
-import { Ledger, NO_LIMITS } from "../../src/budget/ledger.ts";
-import type { TokenPrice } from "../../src/budget/token-price.ts";
+import { admit } from "../../src/run/money/admit.ts";
+import { Ledger, NO_LIMITS } from "../../src/run/money/ledger.ts";
+import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import {
   PROMPT_TOKENS_FIXED_ANTHROPIC,
   PROMPT_TOKENS_FIXED_OPENAI,

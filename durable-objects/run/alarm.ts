@@ -2,7 +2,7 @@
  * The run object's one alarm: when it fires, and the jobs that it does then. Everything that must happen even if the
  * present instance of the object is gone is a job of the alarm; timers only serve callers that wait here.
  */
-import { zeroAmounts, type Amounts } from "../../src/budget/ledger.ts";
+import { zeroAmounts, type Amounts } from "../../src/run/money/ledger.ts";
 import { expireCredits } from "../../src/engine/credit/report.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";

@@ -2,7 +2,7 @@
  * A run's counters and what clients are shown of them. The ledger is the sum of the same counters, so a reset changes none
  * of them: it stores their present values as a baseline, and documents show the difference.
  */
-import { usdOf } from "../../src/budget/money.ts";
+import { usdOf } from "../../src/run/money/money.ts";
 import type { UsageDocument } from "../../src/contract/runs.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import type { Shard } from "../../src/engine/shard.ts";

@@ -1,6 +1,6 @@
 /** The run document and the budget document, from the run's state. */
-import { DIMENSIONS, type Ledger } from "../../src/budget/ledger.ts";
-import { usdOf } from "../../src/budget/money.ts";
+import { DIMENSIONS, type Ledger } from "../../src/run/money/ledger.ts";
+import { usdOf } from "../../src/run/money/money.ts";
 import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/engine/group.ts";
 import { blockedGates, type Blocked } from "../../src/engine/waits/blocked.ts";

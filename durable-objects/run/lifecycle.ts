@@ -2,7 +2,7 @@
  * A run object's life: it is built from its rows, opened, changed in turns, and deleted. Everything that changes the run
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
-import type { Amounts } from "../../src/budget/ledger.ts";
+import type { Amounts } from "../../src/run/money/ledger.ts";
 import { hasSheets, takeSheets } from "../../src/engine/upstreams/metered.ts";
 import { startableGroup } from "../../src/engine/dispatch.ts";
 import { callIdOf } from "../../src/engine/log.ts";

@@ -4,8 +4,8 @@
  * rows in store/. It never fetches an upstream.
  */
 import { DurableObject } from "cloudflare:workers";
-import type { Amounts } from "../../src/budget/ledger.ts";
-import type { Quote } from "../../src/budget/quote.ts";
+import type { Amounts } from "../../src/run/money/ledger.ts";
+import type { Quote } from "../../src/run/money/quote.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/engine/call-page.ts";
@@ -14,7 +14,7 @@ import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
-import type { CompiledGraph } from "../../src/graph/types.ts";
+import type { CompiledGraph } from "../../src/run/graph/types.ts";
 import { LONG_POLL_MS } from "../../src/limits.ts";
 import type {
   AcquireReply,

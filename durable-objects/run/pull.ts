@@ -1,7 +1,7 @@
 /** The board of pull workers in the run object: executors wait there with their attempts, workers take, renew and complete. */
 import { reservedFor } from "../../src/engine/settle.ts";
-import { attemptIdOf, leaseIdFor } from "../../src/pull/board.ts";
-import { refusedClaim } from "../../src/pull/claimed-cost.ts";
+import { attemptIdOf, leaseIdFor } from "../../src/run/pull/board.ts";
+import { refusedClaim } from "../../src/run/pull/claimed-cost.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";

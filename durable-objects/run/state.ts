@@ -41,7 +41,7 @@ import type { RunStore } from "./store/store.ts";
 import { StoredCalls } from "./store/stored-calls.ts";
 import { RunTargets, type ModelConfig } from "./targets.ts";
 import { recallTemplates } from "./templates.ts";
-import { PullBoard } from "../../src/pull/board.ts";
+import { PullBoard } from "../../src/run/pull/board.ts";
 import { CapacityQueue } from "./tree/capacity-queue.ts";
 import { Children } from "./tree/children.ts";
 import { WaitingCalls, WaitingReaders } from "./waiters.ts";

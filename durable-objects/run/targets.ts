@@ -1,5 +1,5 @@
 /** Where calls of a run go: the targets of models and routes, under the rules of the run and the gateway's configuration. */
-import { ANY_TOKENS } from "../../src/budget/estimate.ts";
+import { ANY_TOKENS } from "../../src/run/money/estimate.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import type { StoredLease, Target } from "../../src/engine/shard.ts";
 import type { Config } from "../../src/env.ts";

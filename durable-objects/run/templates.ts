@@ -4,8 +4,8 @@
  * cover what a template might add. All runs of an isolate share what was read for a while, so that many short runs cause
  * few reads.
  */
-import { isKnown } from "../../src/budget/template.ts";
-import { testimonyOf } from "../../src/budget/witnesses.ts";
+import { isKnown } from "../../src/run/money/template.ts";
+import { testimonyOf } from "../../src/run/money/witnesses.ts";
 import type { TemplateRow, Templates } from "../../src/engine/learned/templates.ts";
 import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
 import { withRetry } from "../../src/run-client/retry.ts";

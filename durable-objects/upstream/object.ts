@@ -5,8 +5,8 @@
  *   template  one row per model and shape of request: what the upstream adds to prompts as JSON, and who saw it
  */
 import { DurableObject } from "cloudflare:workers";
-import type { TemplateFacts } from "../../src/budget/template.ts";
-import type { Witness } from "../../src/budget/witnesses.ts";
+import type { TemplateFacts } from "../../src/run/money/template.ts";
+import type { Witness } from "../../src/run/money/witnesses.ts";
 import { keyOf, learned } from "../../src/engine/learned/reports.ts";
 import type { TemplateRow } from "../../src/engine/learned/templates.ts";
 import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";

@@ -1,5 +1,5 @@
 /**
- * Writes src/budget/price-snapshot.json from the installed @pydantic/genai-prices, or from the folder of another copy of
+ * Writes src/run/money/price-snapshot.json from the installed @pydantic/genai-prices, or from the folder of another copy of
  * that package: `node scripts/prices/refresh.ts [folder]`. Prints what the snapshot omits. Review the difference before you
  * commit it: these prices are then charged.
  */
@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
-import type { Snapshot } from "../../src/budget/prices.ts";
+import type { Snapshot } from "../../src/run/money/prices.ts";
 import { providersSchema, snapshotOf } from "./snapshot.ts";
 import { ROOT } from "../root.ts";
 
@@ -27,8 +27,8 @@ const providers = providersSchema.parse(await waitForUpdate());
 const source = `${NAME} ${manifest.version} (MIT, see price-snapshot.LICENSE)`;
 const { snapshot, leftOut } = snapshotOf(providers, { source, date: publishedOn(manifest.version) });
 const text = snapshotText(snapshot);
-writeFileSync(join(ROOT, "src/budget/price-snapshot.json"), text);
-writeFileSync(join(ROOT, "src/budget/price-snapshot.LICENSE"), readFileSync(join(folder, "LICENSE")));
+writeFileSync(join(ROOT, "src/run/money/price-snapshot.json"), text);
+writeFileSync(join(ROOT, "src/run/money/price-snapshot.LICENSE"), readFileSync(join(folder, "LICENSE")));
 
 console.log(`left out:\n${leftOut.join("\n")}\n`);
 console.log(`${snapshot.source} of ${snapshot.date}: ${text.length} bytes`);

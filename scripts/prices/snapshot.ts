@@ -4,9 +4,9 @@
  * decides; it lists what it omits on purpose.
  */
 import { z } from "zod";
-import type { Snapshot, SnapshotModel, SnapshotRates } from "../../src/budget/prices.ts";
+import type { Snapshot, SnapshotModel, SnapshotRates } from "../../src/run/money/prices.ts";
 import { PRICE_USD_PER_MILLION_MAX } from "../../src/limits.ts";
-import { scaledUp } from "../../src/budget/decimal.ts";
+import { scaledUp } from "../../src/run/money/decimal.ts";
 import { hostsOf } from "./hosts.ts";
 import { patternsOf, type Match } from "./patterns.ts";
 

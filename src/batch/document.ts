@@ -1,5 +1,5 @@
 /** The batch object of the API: every key is always present, null if it has no value. */
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import { BATCH_TIER } from "../call.ts";
 import type { BatchUrl } from "./endpoints.ts";
 import type { Batch, BatchCounts, BatchStatus } from "./lifecycle.ts";

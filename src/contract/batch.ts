@@ -1,12 +1,12 @@
 /** `POST /batch`: an ordered list of calls. */
 import * as z from "zod";
 import { BATCH_TIER, type CallFacts, type SharedBody } from "../call.ts";
-import type { AggregateSpec } from "../aggregate/aggregate.ts";
-import type { StopRule } from "../aggregate/early-stop.ts";
-import type { JudgeRule } from "../aggregate/judged-stop.ts";
+import type { AggregateSpec } from "../run/answers/aggregate.ts";
+import type { StopRule } from "../run/answers/early-stop.ts";
+import type { JudgeRule } from "../run/answers/judged-stop.ts";
 import { splitName } from "../contexts/resolve.ts";
 import type { ContextReference } from "../contexts/types.ts";
-import { TIER_NAMES, type Tier, type TierMode } from "../aggregate/tiers.ts";
+import { TIER_NAMES, type Tier, type TierMode } from "../run/answers/tiers.ts";
 import type { Reason } from "../errors.ts";
 import {
   BATCH_TIER_DEADLINE_MS_MIN,

@@ -1,6 +1,6 @@
 /** `GET /groups/:id` and what is below it, and the headers that make a call outlive its client. */
 import * as z from "zod";
-import { OUTCOMES } from "../aggregate/outcomes.ts";
+import { OUTCOMES } from "../run/answers/outcomes.ts";
 import {
   GROUP_WAIT_MS_MAX,
   IDEMPOTENCY_KEY_CHARS_MAX,

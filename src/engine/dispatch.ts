@@ -2,12 +2,12 @@
  * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
  * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
-import { admit, type Admission, type AdmissionRules } from "../budget/admit.ts";
-import { byteTokensMax } from "../budget/estimate.ts";
-import { admitWithTemplate } from "../budget/template-admit.ts";
-import { shapeOf } from "../budget/template.ts";
-import type { Limits } from "../budget/ledger.ts";
-import { textSampleOf, withLook } from "../budget/text-scale.ts";
+import { admit, type Admission, type AdmissionRules } from "../run/money/admit.ts";
+import { byteTokensMax } from "../run/money/estimate.ts";
+import { admitWithTemplate } from "../run/money/template-admit.ts";
+import { shapeOf } from "../run/money/template.ts";
+import type { Limits } from "../run/money/ledger.ts";
+import { textSampleOf, withLook } from "../run/money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../limits.ts";

@@ -4,17 +4,17 @@
  * ways in which a queued slot ends.
  */
 import { partsOf } from "../answer.ts";
-import { ruleText } from "../aggregate/early-stop.ts";
-import { saysEnough } from "../aggregate/judged-stop.ts";
-import { isBudgetReason } from "../budget/admit.ts";
-import { cappedOf } from "../budget/capped.ts";
+import { ruleText } from "../run/answers/early-stop.ts";
+import { saysEnough } from "../run/answers/judged-stop.ts";
+import { isBudgetReason } from "../run/money/admit.ts";
+import { cappedOf } from "../run/money/capped.ts";
 import type { Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { endOfCourse } from "./course/course.ts";
 import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "./graph/group-graph.ts";
-import type { Advance } from "../graph/frontier.ts";
-import type { CompiledGraph } from "../graph/types.ts";
+import type { Advance } from "../run/graph/frontier.ts";
+import type { CompiledGraph } from "../run/graph/types.ts";
 import type { Drained, Group, GroupHeader } from "./group.ts";
 import { slotEnd, slotName } from "./log.ts";
 import { isViolation, noteCheck } from "./checks/schema.ts";

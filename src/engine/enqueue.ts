@@ -1,5 +1,5 @@
 /** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
-import { TIER_DEFAULT } from "../aggregate/tiers.ts";
+import { TIER_DEFAULT } from "../run/answers/tiers.ts";
 import type { InstanceLabel, WindowGroup, WindowPosition } from "./calls/coalescing-window.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { atStep } from "./course/course.ts";

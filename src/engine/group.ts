@@ -1,10 +1,10 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
-import { Ballot, type BallotRule } from "../aggregate/ballot.ts";
-import { EarlyStop, type StopRule } from "../aggregate/early-stop.ts";
-import { JudgedStop, type Judged, type JudgeRule } from "../aggregate/judged-stop.ts";
-import { Tiers, withFailures, type TierFailures, type TierMode } from "../aggregate/tiers.ts";
-import { tierOf } from "../graph/tiers.ts";
-import type { Amounts, Limits } from "../budget/ledger.ts";
+import { Ballot, type BallotRule } from "../run/answers/ballot.ts";
+import { EarlyStop, type StopRule } from "../run/answers/early-stop.ts";
+import { JudgedStop, type Judged, type JudgeRule } from "../run/answers/judged-stop.ts";
+import { Tiers, withFailures, type TierFailures, type TierMode } from "../run/answers/tiers.ts";
+import { tierOf } from "../run/graph/tiers.ts";
+import type { Amounts, Limits } from "../run/money/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { MISSING_LISTED_MAX } from "../limits.ts";
 import type { TraceContext } from "../trace-context.ts";

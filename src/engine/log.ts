@@ -2,8 +2,8 @@
  * The event log of a run: its events, numbered without gaps. An event is as durable as the change that it reports, and
  * costs no row of its own: until there are many, the newest events are the tail of a shard's row that is written anyway.
  */
-import type { Amounts, Limits } from "../budget/ledger.ts";
-import { cappedOf } from "../budget/capped.ts";
+import type { Amounts, Limits } from "../run/money/ledger.ts";
+import { cappedOf } from "../run/money/capped.ts";
 import type { FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";

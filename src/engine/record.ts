@@ -1,6 +1,6 @@
 /** The stored record of a slot that is no longer fresh, and how its attempts add up. */
-import type { Samples } from "../aggregate/samples.ts";
-import type { Amounts } from "../budget/ledger.ts";
+import type { Samples } from "../run/answers/samples.ts";
+import type { Amounts } from "../run/money/ledger.ts";
 import type { AnswerParts, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import type { Position } from "./shard.ts";

@@ -2,11 +2,11 @@
  * What happens when an attempt ends: its reservation settles, its slot or call ends or is queued for a retry, and its
  * followers share a final outcome.
  */
-import { cappedOf, markCapped } from "../budget/capped.ts";
-import { chargeFor, type Charge, type Reserved } from "../budget/charge.ts";
-import { addAmounts, zeroAmounts, type Amounts, type Limits } from "../budget/ledger.ts";
-import { costNanoUsd as costNanoUsdOf } from "../budget/money.ts";
-import { textRatioOf } from "../budget/text-scale.ts";
+import { cappedOf, markCapped } from "../run/money/capped.ts";
+import { chargeFor, type Charge, type Reserved } from "../run/money/charge.ts";
+import { addAmounts, zeroAmounts, type Amounts, type Limits } from "../run/money/ledger.ts";
+import { costNanoUsd as costNanoUsdOf } from "../run/money/money.ts";
+import { textRatioOf } from "../run/money/text-scale.ts";
 import { BATCH_TIER, type Outcome } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../limits.ts";

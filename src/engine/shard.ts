@@ -4,9 +4,9 @@
  * reserved is the sum of its shards. A lane has the shard of its number; single calls share shards from
  * DIRECT_SHARD_FIRST on, Workers that execute their groups those from WORKER_SHARD_FIRST on.
  */
-import type { TokenBounds } from "../budget/estimate.ts";
-import type { Amounts } from "../budget/ledger.ts";
-import type { TokenPrice } from "../budget/token-price.ts";
+import type { TokenBounds } from "../run/money/estimate.ts";
+import type { Amounts } from "../run/money/ledger.ts";
+import type { TokenPrice } from "../run/money/token-price.ts";
 import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../call.ts";
 import type { TraceContext } from "../trace-context.ts";
 import type { StoredWindow, WindowGroup } from "./calls/coalescing-window.ts";

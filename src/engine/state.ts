@@ -5,14 +5,14 @@
  * synchronous and takes `nowMs`.
  */
 import type { Outcome } from "../call.ts";
-import { addAmounts, type Amounts, type Ledger } from "../budget/ledger.ts";
+import { addAmounts, type Amounts, type Ledger } from "../run/money/ledger.ts";
 import type { Reason } from "../errors.ts";
 import { CoalescingWindow } from "./calls/coalescing-window.ts";
 import { GivenUpAttempts } from "./calls/given-up.ts";
 import { UnreportedEnds } from "./calls/settled.ts";
 import type { SingleCall } from "./calls/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
-import type { CompiledGraph } from "../graph/types.ts";
+import type { CompiledGraph } from "../run/graph/types.ts";
 import { GroupGraph, type ElementCount, type ElementSource } from "./graph/group-graph.ts";
 import { Group, type GroupHeader } from "./group.ts";
 import { windowIdOf } from "./group-id.ts";

@@ -1,6 +1,6 @@
 /** The counters of a run, which only grow: stored per shard, added up on start and for the run document. */
-import type { Amounts } from "../budget/ledger.ts";
-import { addAmounts, zeroAmounts } from "../budget/ledger.ts";
+import type { Amounts } from "../run/money/ledger.ts";
+import { addAmounts, zeroAmounts } from "../run/money/ledger.ts";
 import type { MeterSheet } from "../gate/meter.ts";
 import { MODELS_COUNTED_MAX } from "../limits.ts";
 import { addDuration, addDurations, noDurations, type Durations } from "./measures/percentiles.ts";

@@ -2,8 +2,8 @@
  * The one executor: makes the attempt that a lease permits, for a client's Worker and for lanes alike.
  * Permits, settlements and retries are the caller's.
  */
-import { chargeOf } from "../budget/estimate.ts";
-import { usdOf } from "../budget/money.ts";
+import { chargeOf } from "../run/money/estimate.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { CallBody, Endpoint, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { rewriteRequest } from "../protocol/request/rewrite.ts";

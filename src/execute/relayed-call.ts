@@ -1,6 +1,6 @@
 /** A call whose answer is relayed to its client as it comes. It is settled when its last byte has been written. */
 import type { StoredAnswer, SingleSettlement } from "../run-api/calls.ts";
-import { cappedOf, markCapped } from "../budget/capped.ts";
+import { cappedOf, markCapped } from "../run/money/capped.ts";
 import type { Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RELAY_QUEUE_MS_MAX } from "../limits.ts";

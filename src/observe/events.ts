@@ -1,6 +1,6 @@
 /** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
-import { DIMENSIONS, type Amounts, type Limits } from "../budget/ledger.ts";
-import { usdOf } from "../budget/money.ts";
+import { DIMENSIONS, type Amounts, type Limits } from "../run/money/ledger.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { HeldQuote, Saved } from "../engine/group.ts";
 import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";

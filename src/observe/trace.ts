@@ -3,7 +3,7 @@
  * which ui.perfetto.dev opens: one process per parallel group, one track per call with its attempts inside, counters of
  * calls in flight and of dollars. Times are in microseconds since 1970.
  */
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { CallName, LoggedEvent } from "../engine/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import { VOTE_UNDECIDED } from "./events.ts";

@@ -1,8 +1,8 @@
 /** What the answers of a group are combined to: read once more, in input order, after the group has ended. */
-import { aggregatorOf, modelsOfCalls, type AggregateResult, type AggregateSpec } from "../aggregate/aggregate.ts";
-import { CombiningCalls, type MakeCalls } from "../aggregate/calls/calls.ts";
-import type { Member } from "../aggregate/member.ts";
-import { winnerOf } from "../aggregate/vote.ts";
+import { aggregatorOf, modelsOfCalls, type AggregateResult, type AggregateSpec } from "../run/answers/aggregate.ts";
+import { CombiningCalls, type MakeCalls } from "../run/answers/calls.ts";
+import type { Member } from "../run/answers/member.ts";
+import { winnerOf } from "../run/answers/vote.ts";
 import { ANSWER_JSON_CHARS_MAX } from "../limits.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { usageOf } from "./usage.ts";

@@ -3,7 +3,7 @@
  * which are read in pages. A list that is short is made beside the first one; the slots are read once more for each other.
  */
 import { heldQuoteJson } from "../observe/events.ts";
-import type { MakeCalls } from "../aggregate/calls/calls.ts";
+import type { MakeCalls } from "../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";

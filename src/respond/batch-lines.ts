@@ -1,6 +1,6 @@
 /** A batch as a stream: one event per slot as it ends, in NDJSON or as server-sent events. */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import type { Aggregation } from "./aggregation.ts";
 import { emptyBatch } from "./batch-json.ts";

@@ -1,6 +1,6 @@
 /** What an answer shows of a call that went to several models, or was made several times. */
-import { votesIn, type Samples } from "../aggregate/samples.ts";
-import { usdOf } from "../budget/money.ts";
+import { votesIn, type Samples } from "../run/answers/samples.ts";
+import { usdOf } from "../run/money/money.ts";
 import { round } from "../engine/group.ts";
 import type { SlotView } from "../run-api/groups.ts";
 

@@ -1,7 +1,7 @@
 /** The report on a group as JSON, and in the forms that two other systems read; each is written while slots are read. */
 import { isFinalState } from "../engine/slot.ts";
-import { usdOf } from "../budget/money.ts";
-import type { MakeCalls } from "../aggregate/calls/calls.ts";
+import { usdOf } from "../run/money/money.ts";
+import type { MakeCalls } from "../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";
 import { aggregationOf, type MemberOf } from "./aggregation.ts";
 import { GroupOutcome, outcomeOf } from "./outcome.ts";

@@ -3,7 +3,7 @@
  * long all of it took. What models wrote is shown in a table cell: one line, nothing that Markdown or HTML would act on.
  */
 import type { GroupView, SlotView } from "../run-api/groups.ts";
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { WireError } from "../errors.ts";
 import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";
 import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";

@@ -1,6 +1,6 @@
 /** What a group's answer says of its early stop, and of the tiers of its calls. */
 import { savedFacts } from "../observe/events.ts";
-import { TIER_NAMES } from "../aggregate/tiers.ts";
+import { TIER_NAMES } from "../run/answers/tiers.ts";
 import { toWire } from "../errors.ts";
 import type { GroupView } from "../run-api/groups.ts";
 

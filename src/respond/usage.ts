@@ -1,5 +1,5 @@
 /** Tokens and cost as every answer shows them. */
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { GroupUsage } from "../engine/group.ts";
 import type { Reason, Spent } from "../errors.ts";
 

@@ -1,6 +1,6 @@
 /** What every answer made under a run carries, whether it succeeds or fails: the run's id, what is left of its budget and its trace. */
 import type { Context, MiddlewareHandler } from "hono";
-import { limitNanoUsd, usdOf } from "../budget/money.ts";
+import { limitNanoUsd, usdOf } from "../run/money/money.ts";
 import type { AppEnv } from "../context.ts";
 import type { BudgetDocument } from "../contract/runs.ts";
 import { usdText } from "../errors.ts";

@@ -1,5 +1,5 @@
 /** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
-import type { Amounts } from "../budget/ledger.ts";
+import type { Amounts } from "../run/money/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
 import type { Position } from "../engine/shard.ts";

@@ -1,6 +1,6 @@
 /** Pull workers and the executors whose attempts they serve, at a run object. */
-import type { ClaimedUsage } from "../pull/claimed-cost.ts";
-import type { LeaseEnd, PullAnswer, PullItem, PullOffer } from "../pull/board.ts";
+import type { ClaimedUsage } from "../run/pull/claimed-cost.ts";
+import type { LeaseEnd, PullAnswer, PullItem, PullOffer } from "../run/pull/board.ts";
 
 /** An executor's item; `requestJson` null = the board has it, unless the object has restarted. */
 export type PullOfferCall = Omit<PullOffer, "requestJson"> & { requestJson: string | null };

@@ -3,9 +3,9 @@
  * attempts settle once, by id; groups and children open once, by key. `caller` is the id of the calling run, null for
  * the operator; a run may be read, closed and cancelled by itself and by its ancestors.
  */
-import type { Amounts } from "../budget/ledger.ts";
+import type { Amounts } from "../run/money/ledger.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts";
-import type { Quote } from "../budget/quote.ts";
+import type { Quote } from "../run/money/quote.ts";
 import type { Outcome } from "../call.ts";
 import type { BudgetDocument, UsageDocument } from "../contract/runs.ts";
 import type { CallPage } from "../engine/call-page.ts";

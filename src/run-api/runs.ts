@@ -1,5 +1,5 @@
 /** A run as its object stores it and as routes see it: settings, status, documents, changes and child runs. */
-import type { Limits } from "../budget/ledger.ts";
+import type { Limits } from "../run/money/ledger.ts";
 import type { WantedTier } from "../call.ts";
 import type { ErrorStyle, OnExhausted } from "../contract/fields.ts";
 import type { Region } from "../contract/fields.ts";

@@ -1,6 +1,6 @@
 /** Opening a root run, and listing it in the directory. */
 import { directoryOf, type Objects } from "../../durable-objects/address.ts";
-import { dayReason } from "../budget/admit.ts";
+import { dayReason } from "../run/money/admit.ts";
 import { Refusal } from "../errors.ts";
 import type { DayReply, DayReservation, ListedRun, StoredSummary } from "../run-api/directory-api.ts";
 import type { RunSettings, StoredDocument } from "../run-api/runs.ts";

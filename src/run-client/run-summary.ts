@@ -1,5 +1,5 @@
 /** Summaries of runs: what the list of root runs itself knows of each, so that a look at the list wakes none. */
-import { usdOf } from "../budget/money.ts";
+import { usdOf } from "../run/money/money.ts";
 import type { RunSettings, RunSummary, StoredDocument } from "../run-api/runs.ts";
 
 /** What of a run's document its summary has. `inFlight`: attempts at upstreams; null = not known. */

@@ -1,5 +1,5 @@
 /** Which upstream serves a model name, at what price, and whether a run may use it. */
-import { catalogPrice, providerAt } from "../budget/prices.ts";
+import { catalogPrice, providerAt } from "../run/money/prices.ts";
 import { PRICES_KEPT_MAX } from "../limits.ts";
 import type { Price, Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";

@@ -4,8 +4,8 @@
  * except for the cost.
  */
 import type { CallBody, Classification, Lease, Usage } from "../call.ts";
-import { chargeOf } from "../budget/estimate.ts";
-import { usdOf } from "../budget/money.ts";
+import { chargeOf } from "../run/money/estimate.ts";
+import { usdOf } from "../run/money/money.ts";
 import { UPSTREAM_ERROR_CHARS_MAX } from "../limits.ts";
 import type { BuiltRequest } from "./anthropic-request.ts";
 import { classify, type HttpAnswer } from "./classify.ts";

@@ -1,5 +1,5 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
-import { hasTierPrice } from "../budget/service-tiers.ts";
+import { hasTierPrice } from "../run/money/service-tiers.ts";
 import { BATCH_TIER } from "../call.ts";
 import type { Choice, Target } from "../engine/shard.ts";
 import { quoted, type Reason } from "../errors.ts";

@@ -5,7 +5,7 @@ import { CAPACITY_GRACE_MS, CAPACITY_WAITERS_MAX } from "../../src/limits.ts";
 import { env } from "cloudflare:workers";
 import { newRunId } from "../../durable-objects/address.ts";
 import type { OpenChildReply } from "../../src/run-api/runs.ts";
-import { NO_LIMITS } from "../../src/budget/ledger.ts";
+import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openedBy, openRun, type TestRun } from "../support/objects-run.ts";

@@ -3,7 +3,7 @@ import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { appendPlan, EMPTY_PLAN } from "../../src/graph/plan/append.ts";
+import { appendPlan, EMPTY_PLAN } from "../../src/run/graph/plan/append.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { CalledTask } from "../../src/run-api/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";

@@ -6,7 +6,7 @@
 import { env } from "cloudflare:workers";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { DIMENSIONS, zeroAmounts, addAmounts } from "../../src/budget/ledger.ts";
+import { DIMENSIONS, zeroAmounts, addAmounts } from "../../src/run/money/ledger.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { runObjectOf } from "../support/objects-run.ts";

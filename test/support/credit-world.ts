@@ -10,7 +10,7 @@ import {
   NO_LIMITS,
   type Amounts,
   type Limits,
-} from "../../src/budget/ledger.ts";
+} from "../../src/run/money/ledger.ts";
 import type { Usage } from "../../src/call.ts";
 import { openCredit, restoreCredits, termsOf } from "../../src/engine/credit/lend.ts";
 import { applyReport, expireCredits } from "../../src/engine/credit/report.ts";

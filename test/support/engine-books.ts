@@ -1,6 +1,6 @@
 /** The tests' own books of a run: attempts in flight, charges and ends. They survive a crash of the engine. */
 import assert from "node:assert/strict";
-import { addAmounts, zeroAmounts, type Limits } from "../../src/budget/ledger.ts";
+import { addAmounts, zeroAmounts, type Limits } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Assignment } from "../../src/engine/dispatch.ts";
 import { groupSeqOf } from "../../src/engine/slot.ts";

@@ -1,5 +1,5 @@
 /** The expected charge of attempts, by arithmetic of the tests' own: the engine's must not confirm itself. */
-import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger, type Limits } from "../../src/budget/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger, type Limits } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Assignment } from "../../src/engine/dispatch.ts";
 import { failure, success } from "./engine.ts";

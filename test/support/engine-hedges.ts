@@ -1,6 +1,6 @@
 /** A batch in simulated time whose slow calls may be hedged: one lane executes it, and each attempt takes as long as it is told. */
 import { settle } from "../../src/engine/settle.ts";
-import type { Limits } from "../../src/budget/ledger.ts";
+import type { Limits } from "../../src/run/money/ledger.ts";
 import type { HedgeRule } from "../../src/call.ts";
 import type { Group } from "../../src/engine/group.ts";
 import { nextReadyMs } from "../../src/engine/next-ready.ts";

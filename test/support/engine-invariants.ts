@@ -1,6 +1,6 @@
 /** The invariants of a run's engine between any two turns. Throws the first that is violated. */
 import assert from "node:assert/strict";
-import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
+import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/run/money/ledger.ts";
 import type { Group } from "../../src/engine/group.ts";
 import { groupSeqOf, isFinalState, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
 import type { Reason } from "../../src/errors.ts";

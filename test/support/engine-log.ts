@@ -3,7 +3,7 @@
  * have until a reader looks. What is in neither would be lost in a crash.
  */
 import assert from "node:assert/strict";
-import { addAmounts, zeroAmounts } from "../../src/budget/ledger.ts";
+import { addAmounts, zeroAmounts } from "../../src/run/money/ledger.ts";
 import type { GroupHeader } from "../../src/engine/group.ts";
 import type { CallName, LoggedEvent } from "../../src/engine/log.ts";
 import { slotIdOf } from "../../src/engine/slot.ts";

@@ -7,7 +7,7 @@ import type { SlotRecord } from "../../src/engine/record.ts";
 import { shardText, type LeaseApart, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
 import type { StoredProviderPage } from "../../src/engine/tiers/provider-settle.ts";
 import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
-import type { CompiledGraph } from "../../src/graph/types.ts";
+import type { CompiledGraph } from "../../src/run/graph/types.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import {

@@ -3,7 +3,7 @@
  * the tests' own, which survive a crash of the engine.
  */
 import assert from "node:assert/strict";
-import { Ledger } from "../../src/budget/ledger.ts";
+import { Ledger } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { endCall } from "../../src/engine/calls/end-call.ts";
 import { endWindows } from "../../src/engine/restore.ts";

@@ -1,5 +1,5 @@
 /** The state that an engine's rows must restore, as plain data: two engines with equal snapshots continue alike. */
-import { DIMENSIONS } from "../../src/budget/ledger.ts";
+import { DIMENSIONS } from "../../src/run/money/ledger.ts";
 import type { AttemptInFlight } from "../../src/engine/shard.ts";
 import type { EngineState } from "../../src/engine/state.ts";
 import { GATES } from "./engine-plan.ts";

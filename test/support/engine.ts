@@ -1,8 +1,8 @@
 /** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts are in a map. */
 import type { TimesOfCall } from "../../src/engine/totals.ts";
-import { ANY_TOKENS } from "../../src/budget/estimate.ts";
-import { Ledger, NO_LIMITS, type Limits } from "../../src/budget/ledger.ts";
-import type { TokenPrice } from "../../src/budget/token-price.ts";
+import { ANY_TOKENS } from "../../src/run/money/estimate.ts";
+import { Ledger, NO_LIMITS, type Limits } from "../../src/run/money/ledger.ts";
+import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
 import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
 import { startHedges } from "../../src/engine/hedges/start.ts";

@@ -3,9 +3,9 @@
  * nothing of counters.
  */
 import * as fc from "fast-check";
-import type { Tier } from "../../src/aggregate/tiers.ts";
-import { Frontier, type SlotEnding } from "../../src/graph/frontier.ts";
-import type { CompiledTask, RunIf } from "../../src/graph/types.ts";
+import type { Tier } from "../../src/run/answers/tiers.ts";
+import { Frontier, type SlotEnding } from "../../src/run/graph/frontier.ts";
+import type { CompiledTask, RunIf } from "../../src/run/graph/types.ts";
 
 export type DrawnGraph = {
   tasks: CompiledTask[];

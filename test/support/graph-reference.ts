@@ -2,10 +2,10 @@
  * What a graph comes to, by its definition: one task after another, each with all that it depends on known. It knows no queue,
  * no counters and no restarts.
  */
-import { linksOf, orderOf } from "../../src/graph/order.ts";
-import type { CompiledTask } from "../../src/graph/types.ts";
+import { linksOf, orderOf } from "../../src/run/graph/order.ts";
+import type { CompiledTask } from "../../src/run/graph/types.ts";
 import type { DrawnGraph } from "./frontier-graphs.ts";
-import type { SlotEnding } from "../../src/graph/frontier.ts";
+import type { SlotEnding } from "../../src/run/graph/frontier.ts";
 
 export type ReferenceSlot = {
   state: "completed" | "failed" | "skipped" | "absent";

@@ -1,7 +1,7 @@
 /** A graph under test: an engine that is driven like the run object drives it, with the rows that survive a crash. */
 import assert from "node:assert/strict";
-import { Ledger, NO_LIMITS } from "../../src/budget/ledger.ts";
-import type { Tier } from "../../src/aggregate/tiers.ts";
+import { Ledger, NO_LIMITS } from "../../src/run/money/ledger.ts";
+import type { Tier } from "../../src/run/answers/tiers.ts";
 import type { Outcome } from "../../src/call.ts";
 import { CallPageBuilder, readCall, type CallPage } from "../../src/engine/call-page.ts";
 import { dispatch } from "../../src/engine/dispatch.ts";
@@ -9,7 +9,7 @@ import { changeGraph, startGraph } from "../../src/engine/end-slot.ts";
 import { expireLeases, settle } from "../../src/engine/settle.ts";
 import { slotIdOf, indexOf } from "../../src/engine/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
-import type { CompiledGraph, CompiledTask } from "../../src/graph/types.ts";
+import type { CompiledGraph, CompiledTask } from "../../src/run/graph/types.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { GraphCalls } from "../../durable-objects/run/groups/graph-calls.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";

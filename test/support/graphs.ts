@@ -1,6 +1,6 @@
 /** Graphs for tests: tasks as src/graph reads them, written briefly. */
-import { compileGraph, type Compilation, type GraphRequest } from "../../src/graph/compile.ts";
-import type { TaskSource } from "../../src/graph/read-task.ts";
+import { compileGraph, type Compilation, type GraphRequest } from "../../src/run/graph/compile.ts";
+import type { TaskSource } from "../../src/run/graph/read-task.ts";
 
 /** A task by its id; its prompt, if a text is given, or any of its fields. */
 export function taskOf(id: string, fields: string | Partial<TaskSource> = {}): TaskSource {

@@ -1,6 +1,6 @@
 /** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
 import { runInDurableObject } from "cloudflare:test";
-import { NO_LIMITS } from "../../src/budget/ledger.ts";
+import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest } from "../../src/run-api/calls.ts";
 import type { OpenGroupRequest } from "../../src/run-api/groups.ts";

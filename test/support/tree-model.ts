@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { env } from "cloudflare:workers";
 import { RunCaller } from "../../src/run-client/caller.ts";
-import { reservationFor } from "../../src/budget/allocate.ts";
-import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/budget/ledger.ts";
+import { reservationFor } from "../../src/run/money/allocate.ts";
+import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/run/money/ledger.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Dimension } from "../../src/errors.ts";

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { newRunId } from "../../durable-objects/address.ts";
 import type { RunInput } from "../../src/run-api/runs.ts";
 import type { AcquireReply, AcquireRequest, SettleReply } from "../../src/run-api/calls.ts";
-import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/budget/ledger.ts";
+import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { ADMIN_KEY } from "./object-vars.ts";

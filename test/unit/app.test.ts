@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createApp } from "../../src/app.ts";
-import { CATALOG_DATE } from "../../src/budget/prices.ts";
+import { CATALOG_DATE } from "../../src/run/money/prices.ts";
 import { Refusal } from "../../src/errors.ts";
 import { ITEMS_PER_BATCH_MAX, OBJECT_OVERLOADED_RETRY_MS } from "../../src/limits.ts";
 

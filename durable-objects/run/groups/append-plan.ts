@@ -3,8 +3,8 @@
  * after the term of a lease: the tasks that have arrived run to their end.
  */
 import { toWire, type Reason } from "../../../src/errors.ts";
-import { appendPlan as appendTo, type PlanPart } from "../../../src/graph/plan/append.ts";
-import type { PlanFault } from "../../../src/graph/types.ts";
+import { appendPlan as appendTo, type PlanPart } from "../../../src/run/graph/plan/append.ts";
+import type { PlanFault } from "../../../src/run/graph/types.ts";
 import type { AppendPlanReply, AppendPlanRequest, CalledTask } from "../../../src/run-api/groups.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";

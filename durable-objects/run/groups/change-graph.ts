@@ -3,8 +3,8 @@ import { CallPageBuilder, type CallPage } from "../../../src/engine/call-page.ts
 import { changeGraph } from "../../../src/engine/end-slot.ts";
 import type { Group } from "../../../src/engine/group.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { patchGraph as patchCompiled } from "../../../src/graph/patch.ts";
-import { presentTasks, type CompiledGraph } from "../../../src/graph/types.ts";
+import { patchGraph as patchCompiled } from "../../../src/run/graph/patch.ts";
+import { presentTasks, type CompiledGraph } from "../../../src/run/graph/types.ts";
 import { GRAPH_CHANGES_MAX, GROUP_MODELS_CHARS_MAX } from "../../../src/limits.ts";
 import type { CalledTask, ChangeGraphReply, ChangeGraphRequest } from "../../../src/run-api/groups.ts";
 import { missingLanes } from "../executors/lanes.ts";

@@ -2,8 +2,8 @@
 import { readFacts } from "../../../src/engine/call-page.ts";
 import type { HeldQuote } from "../../../src/engine/group.ts";
 import type { CallFacts } from "../../../src/call.ts";
-import { quoteFactsOf } from "../../../src/graph/quote-facts.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import { quoteFactsOf } from "../../../src/run/graph/quote-facts.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupRequest } from "../../../src/run-api/groups.ts";
 import type { ConfirmOver } from "../../../src/run-api/runs.ts";
 import type { RunState } from "../state.ts";

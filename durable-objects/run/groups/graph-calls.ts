@@ -16,8 +16,8 @@ import {
   type Outputs,
   type Sources,
   type Substituted,
-} from "../../../src/graph/substitute.ts";
-import { positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/graph/types.ts";
+} from "../../../src/run/graph/substitute.ts";
+import { positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/run/graph/types.ts";
 import { GRAPH_CALLS_CHARS_MAX, GRAPH_SOURCES_KEPT, PROMPT_BYTES_MAX } from "../../../src/limits.ts";
 import type { SlotRows } from "../store/slots.ts";
 import { KeptOutputs } from "./kept-outputs.ts";

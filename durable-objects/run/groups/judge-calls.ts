@@ -2,7 +2,7 @@
  * Calls of the judges that decide whether groups have enough answers (`stop_when.judge`). Each call is a group of its own. The turn
  * that stores an answer also opens the call which that answer makes due, so a restart neither repeats nor loses the call.
  */
-import { VERDICT_SCHEMA, type JudgedStop, type JudgeRule } from "../../../src/aggregate/judged-stop.ts";
+import { VERDICT_SCHEMA, type JudgedStop, type JudgeRule } from "../../../src/run/answers/judged-stop.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../src/contract/call-options.ts";
 import { parseCall } from "../../../src/contract/call.ts";
 import { CallPageBuilder, type CallPage } from "../../../src/engine/call-page.ts";

@@ -1,7 +1,7 @@
 /** Opening a group for the Worker of its client, which claims its first attempts in the same call. */
 import type { CallPage } from "../../../src/engine/call-page.ts";
 import { workerOf } from "../../../src/engine/shard.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, OpenGroupRequest, WorkerState } from "../../../src/run-api/groups.ts";
 import { claim } from "../executors/claim.ts";
 import type { RunState } from "../state.ts";

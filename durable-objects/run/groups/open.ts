@@ -1,14 +1,14 @@
 /** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
-import { shareOf } from "../../../src/budget/admit.ts";
-import { infeasibleReason, type FloorSlot } from "../../../src/budget/feasible.ts";
+import { shareOf } from "../../../src/run/money/admit.ts";
+import { infeasibleReason, type FloorSlot } from "../../../src/run/money/feasible.ts";
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/engine/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
-import type { Judged } from "../../../src/aggregate/judged-stop.ts";
+import type { Judged } from "../../../src/run/answers/judged-stop.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/engine/group.ts";
 import { liveAtMs } from "../../../src/engine/tiers/live-at.ts";
 import { startGraph } from "../../../src/engine/end-slot.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { DIRECT_CALLS_MAX, GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import { CALLS_FULL } from "../calls.ts";

@@ -1,5 +1,5 @@
 /** What the slots of a group would cost. */
-import type { Quote } from "../../../src/budget/quote.ts";
+import type { Quote } from "../../../src/run/money/quote.ts";
 import type { CallFacts } from "../../../src/call.ts";
 import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
 import { hasCourse } from "../../../src/engine/course/course.ts";

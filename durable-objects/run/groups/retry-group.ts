@@ -2,12 +2,12 @@
  * Retries a group that has ended: a new group with the same calls. Those that completed keep their recorded results and cost
  * nothing; in a graph, their dependents start as usual.
  */
-import { shareOf } from "../../../src/budget/admit.ts";
+import { shareOf } from "../../../src/run/money/admit.ts";
 import { endSlot, startGraph } from "../../../src/engine/end-slot.ts";
 import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, RetryRequest } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";

@@ -3,7 +3,7 @@
  * also what the group stores for its calls, and long ones are not stored twice.
  */
 import type { SharedBody } from "../../../src/call.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { GRAPH_SETTINGS_CHARS_MIN } from "../../../src/limits.ts";
 
 /** `inherited` comes first: the names of settings that are in the defaults of the group; absent = all settings are here. */

@@ -2,7 +2,7 @@
  * A run's engine, from its rows. Reads every shard, the groups that are not settled, and the slots of those that have not ended: what is open
  * decides how much that is.
  */
-import { Ledger } from "../../../src/budget/ledger.ts";
+import { Ledger } from "../../../src/run/money/ledger.ts";
 import { readFacts } from "../../../src/engine/call-page.ts";
 import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
@@ -21,7 +21,7 @@ import {
 } from "../../../src/engine/restore.ts";
 import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/engine/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { PARALLEL_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";
 import { countGroup } from "../counters.ts";

@@ -1,7 +1,7 @@
 /** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
-import type { Amounts } from "../../../src/budget/ledger.ts";
-import type { TierFailures } from "../../../src/aggregate/tiers.ts";
-import type { AggregateSpec } from "../../../src/aggregate/aggregate.ts";
+import type { Amounts } from "../../../src/run/money/ledger.ts";
+import type { TierFailures } from "../../../src/run/answers/tiers.ts";
+import type { AggregateSpec } from "../../../src/run/answers/aggregate.ts";
 import type { ErrorStyle } from "../../../src/contract/fields.ts";
 import type {
   Drained,

@@ -21,7 +21,7 @@
  */
 import type { StoredProviderPage } from "../../../src/engine/tiers/provider-settle.ts";
 import type { LeaseApart, StoredShard } from "../../../src/engine/shard.ts";
-import type { CompiledGraph } from "../../../src/graph/types.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { readTail } from "../../../src/engine/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";

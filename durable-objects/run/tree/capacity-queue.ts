@@ -2,7 +2,7 @@
  * Requests for child runs that wait until this run has room, in order of arrival. In memory: a request whose object restarts is sent
  * again by its Worker, and waits at the end. Nobody overtakes a request that waits, so that a large one is not starved by small ones.
  */
-import { addAmounts, zeroAmounts, type Amounts } from "../../../src/budget/ledger.ts";
+import { addAmounts, zeroAmounts, type Amounts } from "../../../src/run/money/ledger.ts";
 import { CAPACITY_GRACE_MS, CAPACITY_WAITERS_MAX } from "../../../src/limits.ts";
 
 /** `goneMs`: since when none of its Worker's calls is pending; null = one is. */

@@ -1,6 +1,6 @@
 /** Child runs that may wait for room in this run: `wait_ms` of `POST /runs`. */
-import { shortForever, shortNow } from "../../../src/budget/capacity.ts";
-import { type Amounts, zeroAmounts } from "../../../src/budget/ledger.ts";
+import { shortForever, shortNow } from "../../../src/run/money/capacity.ts";
+import { type Amounts, zeroAmounts } from "../../../src/run/money/ledger.ts";
 import { type CapacityShortage, type Reason, shortageText } from "../../../src/errors.ts";
 import { CHILDREN_OPEN_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import type { CapacityWait, RunInput } from "../../../src/run-api/runs.ts";

@@ -3,8 +3,8 @@
  * it is `opening` until its object is known to exist. The parent's alarm cancels a child that stays `opening`, so that a
  * crash in between reserves no money for long. Methods that change a child return the row to write in the turn.
  */
-import { budgetReason } from "../../../src/budget/admit.ts";
-import { DIMENSIONS, type Amounts, type Ledger } from "../../../src/budget/ledger.ts";
+import { budgetReason } from "../../../src/run/money/admit.ts";
+import { DIMENSIONS, type Amounts, type Ledger } from "../../../src/run/money/ledger.ts";
 import type { Dimension, Reason } from "../../../src/errors.ts";
 import { CHILDREN_OPEN_MAX, LEASE_TTL_MS } from "../../../src/limits.ts";
 import type { ChildRecord } from "../store/records.ts";

@@ -1,6 +1,6 @@
 /** A child run's settings: its request, narrowed to its parent's settings. A child can never do more than its parent. */
-import { allocate } from "../../../src/budget/allocate.ts";
-import type { Amounts, Ledger } from "../../../src/budget/ledger.ts";
+import { allocate } from "../../../src/run/money/allocate.ts";
+import type { Amounts, Ledger } from "../../../src/run/money/ledger.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { CHILD_SHARES_MAX } from "../../../src/limits.ts";
 import type { ConfirmOver, RunInput, RunSettings } from "../../../src/run-api/runs.ts";

@@ -3,7 +3,7 @@
  * are repeated until they succeed, and may arrive twice. The alarm sends them, for its calls start a new chain: the
  * platform cuts chains of calls between objects at a depth.
  */
-import type { Amounts } from "../../../src/budget/ledger.ts";
+import type { Amounts } from "../../../src/run/money/ledger.ts";
 import type { EndStatus, RunSettings } from "../../../src/run-api/runs.ts";
 import { RunCaller } from "../../../src/run-client/caller.ts";
 import { directoryOf, type Objects } from "../../address.ts";

@@ -2,10 +2,10 @@
  * Changing a run's limits, width or pause. The holder of the run's budget must agree: its reservation for this run rises
  * before the run's limits do and falls after them, so that at no instant the run may spend more than is reserved.
  */
-import { dayReason } from "../../../src/budget/admit.ts";
-import { reservationFor } from "../../../src/budget/allocate.ts";
-import { DIMENSIONS, type Amounts, type Limits } from "../../../src/budget/ledger.ts";
-import { usdOf } from "../../../src/budget/money.ts";
+import { dayReason } from "../../../src/run/money/admit.ts";
+import { reservationFor } from "../../../src/run/money/allocate.ts";
+import { DIMENSIONS, type Amounts, type Limits } from "../../../src/run/money/ledger.ts";
+import { usdOf } from "../../../src/run/money/money.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { RunPatch, RunSettings } from "../../../src/run-api/runs.ts";
 import { RunCaller } from "../../../src/run-client/caller.ts";

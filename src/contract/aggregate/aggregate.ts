@@ -1,8 +1,8 @@
 /** `aggregate`: what the answers of a batch are combined to, beside `results`. */
 import * as z from "zod";
-import type { AggregateSpec } from "../../aggregate/aggregate.ts";
-import type { Escalation } from "../../aggregate/vote.ts";
-import { DEFAULT_WEIGHTS, type UncertaintyWeights } from "../../aggregate/uncertainty.ts";
+import type { AggregateSpec } from "../../run/answers/aggregate.ts";
+import type { Escalation } from "../../run/answers/vote.ts";
+import { DEFAULT_WEIGHTS, type UncertaintyWeights } from "../../run/answers/uncertainty.ts";
 import {
   COMBINING_CHARS_DEFAULT,
   COMBINING_CHARS_MAX,

@@ -1,7 +1,7 @@
 /** `stop_when`: when a batch has what its client needs, so that the rest need not run. */
 import * as z from "zod";
-import type { StopRule } from "../../aggregate/early-stop.ts";
-import type { JudgeRule } from "../../aggregate/judged-stop.ts";
+import type { StopRule } from "../../run/answers/early-stop.ts";
+import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import {
   COMBINING_CHARS_MIN,
   ITEMS_PER_BATCH_MAX,

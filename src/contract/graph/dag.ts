@@ -1,14 +1,14 @@
 /** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
 import { isRecord } from "../../text/json/record.ts";
 import * as z from "zod";
-import type { AggregateSpec } from "../../aggregate/aggregate.ts";
-import type { StopRule } from "../../aggregate/early-stop.ts";
-import type { JudgeRule } from "../../aggregate/judged-stop.ts";
-import type { Tier, TierMode } from "../../aggregate/tiers.ts";
+import type { AggregateSpec } from "../../run/answers/aggregate.ts";
+import type { StopRule } from "../../run/answers/early-stop.ts";
+import type { JudgeRule } from "../../run/answers/judged-stop.ts";
+import type { Tier, TierMode } from "../../run/answers/tiers.ts";
 import type { BodyOptions } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
-import { ITEM_NAME, TASK_ID } from "../../graph/refs.ts";
+import { ITEM_NAME, TASK_ID } from "../../run/graph/refs.ts";
 import {
   CONTEXT_LIMIT_CHARS_MAX,
   DEADLINE_MS_MAX,

@@ -1,6 +1,6 @@
 /** Where a single call ends: every end counts in the call's coalescing window and emits one `slot_completed`. */
-import { isBudgetReason } from "../../budget/admit.ts";
-import { zeroAmounts, type Amounts } from "../../budget/ledger.ts";
+import { isBudgetReason } from "../../run/money/admit.ts";
+import { zeroAmounts, type Amounts } from "../../run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import type { TraceContext } from "../../trace-context.ts";

@@ -1,5 +1,5 @@
 /** What the end of an attempt means for its call, and the ends of which a single call's Worker has not heard yet. */
-import type { Amounts } from "../../budget/ledger.ts";
+import type { Amounts } from "../../run/money/ledger.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { UNREPORTED_ENDS_KEPT } from "../../limits.ts";

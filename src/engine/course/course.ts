@@ -4,7 +4,7 @@
  * the same slot, or several, with reservations of their own. What has ended is in the slot's row before the next attempt
  * starts, so no restart pays for it twice.
  */
-import { withSample } from "../../aggregate/samples.ts";
+import { withSample } from "../../run/answers/samples.ts";
 import { answerChars } from "../../answer.ts";
 import type { CallFacts, Outcome } from "../../call.ts";
 import { toWire } from "../../errors.ts";

@@ -1,5 +1,5 @@
 /** Which gate of a cascade stops the answer of an attempt. */
-import { jsonInAnswer, valueAt } from "../../aggregate/answer-json.ts";
+import { jsonInAnswer, valueAt } from "../../run/answers/answer-json.ts";
 import type { Cascade, Gate, JsonGate, Outcome } from "../../call.ts";
 
 /** What stopped an answer: a gate, or the condition on its JSON. */

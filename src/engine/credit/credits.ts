@@ -3,7 +3,7 @@
  * a call to the run object. What an instance has not reported is reserved here, so `spent + reserved <= limit` holds; its
  * permits count as calls in flight.
  */
-import type { Amounts } from "../../budget/ledger.ts";
+import type { Amounts } from "../../run/money/ledger.ts";
 
 export type Credit = {
   id: string;

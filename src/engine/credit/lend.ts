@@ -2,7 +2,7 @@
  * How much credit an instance of the gateway gets: nothing while anything waits, and never more than a small share of what
  * is left, so that losing all credits costs at most that share.
  */
-import { DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../budget/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../run/money/ledger.ts";
 import { CREDIT_CALLS_MIN, CREDIT_PERMITS_MAX, CREDIT_PERMITS_MIN, CREDIT_TTL_MS, CREDITS_MAX } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
 import { reservationId, type Credit, type StoredCredit } from "./credits.ts";

@@ -3,7 +3,7 @@
  * run, with the log, totals and coalescing windows of any other. One that is still in flight leaves the credit with its
  * reservation; one that has ended uses of the credit only what it cost.
  */
-import { DIMENSIONS, zeroAmounts, type Amounts } from "../../budget/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts } from "../../run/money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
 import type { SingleCall } from "../calls/single-call.ts";
 import { leaseFor, type Start } from "../dispatch.ts";

@@ -1,5 +1,5 @@
 /** What a run and an instance of the gateway that holds credit exchange. Times are ages: clocks of machines differ. */
-import type { Amounts, Limits } from "../../budget/ledger.ts";
+import type { Amounts, Limits } from "../../run/money/ledger.ts";
 import type { CallFacts, CallRules, CapKind, Outcome } from "../../call.ts";
 import type { RateSample } from "../../gate/wire.ts";
 import type { CallLabel } from "../calls/coalescing-window.ts";

@@ -1,9 +1,9 @@
 /** The graph of a group in memory: its tasks, which of their slots may start, and the rules for a slot that ends. */
-import { Frontier, type Advance, type SlotEnding } from "../../graph/frontier.ts";
-import { sinksOf } from "../../graph/measured-path.ts";
-import { tierOf } from "../../graph/tiers.ts";
-import type { CompiledGraph, CompiledTask, JsonPath, PlanState } from "../../graph/types.ts";
-import type { Tier } from "../../aggregate/tiers.ts";
+import { Frontier, type Advance, type SlotEnding } from "../../run/graph/frontier.ts";
+import { sinksOf } from "../../run/graph/measured-path.ts";
+import { tierOf } from "../../run/graph/tiers.ts";
+import type { CompiledGraph, CompiledTask, JsonPath, PlanState } from "../../run/graph/types.ts";
+import type { Tier } from "../../run/answers/tiers.ts";
 import type { Reason } from "../../errors.ts";
 import type { SlotRecord } from "../record.ts";
 import { indexOf, isFinalState, slotIdOf, type SlotState } from "../slot.ts";

@@ -2,8 +2,8 @@
  * Completion caps learned from a run's own answers, per upstream and model. Kept in memory only: after a restart, calls
  * reserve the default cap until enough answers have arrived.
  */
-import { endedAtCap } from "../../budget/capped.ts";
-import { capFor, countAnswer, noLengths, type CompletionLengths } from "../../budget/learned-cap.ts";
+import { endedAtCap } from "../../run/money/capped.ts";
+import { capFor, countAnswer, noLengths, type CompletionLengths } from "../../run/money/learned-cap.ts";
 import type { Outcome } from "../../call.ts";
 import { LEARNED_ANSWERS_PER_FLIGHT, LEARNED_MODELS_MAX } from "../../limits.ts";
 import type { AttemptInFlight, Target } from "../shard.ts";

@@ -1,6 +1,6 @@
 /** How the reports of runs change what an upstream object stores of templates. */
-import { isKnown, type TemplateFacts } from "../../budget/template.ts";
-import { factsOf, testimonyOf, withReport, type Witness } from "../../budget/witnesses.ts";
+import { isKnown, type TemplateFacts } from "../../run/money/template.ts";
+import { factsOf, testimonyOf, withReport, type Witness } from "../../run/money/witnesses.ts";
 import { TEMPLATES_PER_TREE_MAX, TEMPLATES_PER_UPSTREAM_MAX } from "../../limits.ts";
 import { ANY_MODEL, type TemplateRow } from "./templates.ts";
 

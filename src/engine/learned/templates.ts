@@ -1,10 +1,10 @@
 /**
  * What a run knows of its upstreams: the tokens that their templates add to prompts, and how their tokenizers count
  * texts. It is learned from the bills of the run's own attempts, and read from the upstream object, which keeps the
- * facts of all runs: those count here that two trees of runs have seen (src/budget/witnesses.ts). Kept in memory only; the shell reports what is new of templates to the upstream object.
+ * facts of all runs: those count here that two trees of runs have seen (src/run/money/witnesses.ts). Kept in memory only; the shell reports what is new of templates to the upstream object.
  */
 import type { CallFacts } from "../../call.ts";
-import { fixedTokensOf } from "../../budget/estimate.ts";
+import { fixedTokensOf } from "../../run/money/estimate.ts";
 import {
   factsFrom,
   isKnown,
@@ -14,8 +14,8 @@ import {
   shapeOf,
   type Overhead,
   type TemplateFacts,
-} from "../../budget/template.ts";
-import { testimonyOf, type Witness } from "../../budget/witnesses.ts";
+} from "../../run/money/template.ts";
+import { testimonyOf, type Witness } from "../../run/money/witnesses.ts";
 import { TEMPLATES_FRESH_MS, TEMPLATES_PER_UPSTREAM_MAX, TEXT_MODELS_MAX } from "../../limits.ts";
 import type { Target } from "../shard.ts";
 

@@ -1,7 +1,7 @@
 /** What a call would cost a run, by what the run knows of the upstreams that may answer it. */
-import type { TokenBounds } from "../../budget/estimate.ts";
-import { quoteOf, type Quote } from "../../budget/quote.ts";
-import { withLook } from "../../budget/text-scale.ts";
+import type { TokenBounds } from "../../run/money/estimate.ts";
+import { quoteOf, type Quote } from "../../run/money/quote.ts";
+import { withLook } from "../../run/money/text-scale.ts";
 import type { CallFacts } from "../../call.ts";
 import type { Target } from "../shard.ts";
 import type { EngineState } from "../state.ts";

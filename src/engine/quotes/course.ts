@@ -1,5 +1,5 @@
 /** What a call costs that may be more than one answer. */
-import type { Quote } from "../../budget/quote.ts";
+import type { Quote } from "../../run/money/quote.ts";
 import type { CallFacts } from "../../call.ts";
 
 /** The worst is that every model, or every sample, is paid for; what is likely is that the first model, or the fewest samples, do. */

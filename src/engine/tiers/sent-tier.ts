@@ -1,5 +1,5 @@
 /** Which service tier the gateway requests from an upstream. A cheaper tier is a preference: no call fails because of it. */
-import { hasTierPrice } from "../../budget/service-tiers.ts";
+import { hasTierPrice } from "../../run/money/service-tiers.ts";
 import { BATCH_TIER, type CallFacts } from "../../call.ts";
 import type { Group } from "../group.ts";
 import type { Target } from "../shard.ts";

@@ -2,7 +2,7 @@
  * What a run has counted and its gates do not know yet. It is a part of the shards' totals, which are stored anyway: so no
  * count is lost when the object stops, and none costs a row.
  */
-import type { Amounts } from "../../budget/ledger.ts";
+import type { Amounts } from "../../run/money/ledger.ts";
 import { BATCH_TIER, type Outcome } from "../../call.ts";
 import { addAttempt, addSheet, isEmpty, type MeterOutcome, type MeterSheet } from "../../gate/meter.ts";
 import { METER_MODEL_CHARS_MAX, METERED_MODELS_MAX, MODELS_COUNTED_MAX } from "../../limits.ts";

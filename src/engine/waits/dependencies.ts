@@ -1,6 +1,6 @@
 /** The slots of a graph that wait for other tasks. */
 import { WAITS_NAMED_MAX } from "../../limits.ts";
-import { tierOf } from "../../graph/tiers.ts";
+import { tierOf } from "../../run/graph/tiers.ts";
 import type { Group } from "../group.ts";
 import type { GroupGraph } from "../graph/group-graph.ts";
 

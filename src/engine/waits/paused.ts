@@ -3,8 +3,8 @@
  * budget does not cover its next attempt. Nothing polls: only a change of the limits, or the end of a child run, raises what is
  * left of the budget.
  */
-import { budgetReason } from "../../budget/admit.ts";
-import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "../../budget/ledger.ts";
+import { budgetReason } from "../../run/money/admit.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "../../run/money/ledger.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import type { Group, Paused } from "../group.ts";
 import type { EngineState } from "../state.ts";

@@ -1,5 +1,5 @@
 /** Calls of an upstream with a tape: recorded calls are answered from it, and calls that are sent are recorded. */
-import { markCapped } from "../../budget/capped.ts";
+import { markCapped } from "../../run/money/capped.ts";
 import type { CallBody, Endpoint, FailureClass, Lease, Outcome } from "../../call.ts";
 import { callRequest, keptRequest, relayedRequest, requestText } from "../../recordings/request.ts";
 import type { Exchange, TapedAnswer, TapedRequest } from "../../recordings/types.ts";

@@ -1,5 +1,5 @@
 /** What the check of an answer against the schema of its call has found. */
-import { endedAtCap } from "../../budget/capped.ts";
+import { endedAtCap } from "../../run/money/capped.ts";
 import type { Lease, Outcome } from "../../call.ts";
 import { violationOf } from "../../text/schema/answer.ts";
 import { repairBytes } from "../../text/schema/repair.ts";

@@ -1,5 +1,5 @@
 /** A single call as its Worker makes it: which request its next attempt is, and in which service tier. */
-import { isBudgetReason } from "../../budget/admit.ts";
+import { isBudgetReason } from "../../run/money/admit.ts";
 import type { CallBody, CallFacts, Outcome } from "../../call.ts";
 import { repairedFacts } from "../../engine/checks/schema.ts";
 import type { Reason } from "../../errors.ts";

@@ -1,5 +1,5 @@
 /** A line of a batch's output or error file as the outcome of its call. */
-import { STANDARD_TIERS } from "../../budget/service-tiers.ts";
+import { STANDARD_TIERS } from "../../run/money/service-tiers.ts";
 import type { BatchedEndpoint } from "../../batch/endpoints.ts";
 import { BATCH_TIER, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../engine/tiers/provider-settle.ts";

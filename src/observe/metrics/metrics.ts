@@ -1,5 +1,5 @@
 /** What `GET /metrics` shows: the sums of all runs by upstream, model and outcome, and the state of each gate. */
-import { usdOf } from "../../budget/money.ts";
+import { usdOf } from "../../run/money/money.ts";
 import {
   addSheet,
   LATENCY_BOUNDS_MS,

@@ -6,7 +6,7 @@
  * What a client asks for with a `traceparent` is in the client's trace: the span of its call, group or run is a child of the
  * client's, as that of any server is, and has a link to the span of the run that it would be a child of otherwise.
  */
-import { usdOf } from "../../budget/money.ts";
+import { usdOf } from "../../run/money/money.ts";
 import type { SpanContent } from "../../call.ts";
 import type { CallName, LoggedEvent } from "../../engine/log.ts";
 import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";

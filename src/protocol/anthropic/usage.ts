@@ -1,5 +1,5 @@
 /** Reads the usage of an Anthropic message. The figures are charged, so they are accepted only if they add up. */
-import { FAST_TIER } from "../../budget/service-tiers.ts";
+import { FAST_TIER } from "../../run/money/service-tiers.ts";
 import type { Usage } from "../../call.ts";
 import { BUDGET_COUNT_MAX } from "../../limits.ts";
 import { isRecord } from "../../text/json/record.ts";

@@ -1,7 +1,7 @@
 /** Reads the usage that an upstream reports. The figures are charged, so they are accepted only if they add up. */
 import type { Usage } from "../../call.ts";
 import { BUDGET_COUNT_MAX, BUDGET_USD_MAX, NAME_CHARS_MAX } from "../../limits.ts";
-import { scaledUp } from "../../budget/decimal.ts";
+import { scaledUp } from "../../run/money/decimal.ts";
 import { isRecord } from "../../text/json/record.ts";
 
 const NANO_PER_USD = 1e9;

@@ -2,10 +2,10 @@
  * The JSON answer of a graph, as pieces of text: its tasks by id, and the outputs of those that nothing depends on. A large
  * one is never assembled; its slots are read in pages, and those of the last tasks once more.
  */
-import type { MakeCalls } from "../../aggregate/calls/calls.ts";
+import type { MakeCalls } from "../../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
-import { criticalPathMs, sinksOf } from "../../graph/measured-path.ts";
-import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../graph/types.ts";
+import { criticalPathMs, sinksOf } from "../../run/graph/measured-path.ts";
+import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../run/graph/types.ts";
 import { runningJson, shownStatus } from "../batch-json.ts";
 import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
 import { slotJson } from "../slot.ts";

@@ -1,8 +1,8 @@
 /** The results of a graph, over which its rules work: the outputs of the tasks that nothing depends on. */
-import type { MakeCalls } from "../../aggregate/calls/calls.ts";
-import type { Member } from "../../aggregate/member.ts";
-import { sinksOf } from "../../graph/measured-path.ts";
-import type { CompiledGraph, CompiledTask } from "../../graph/types.ts";
+import type { MakeCalls } from "../../run/answers/calls.ts";
+import type { Member } from "../../run/answers/member.ts";
+import { sinksOf } from "../../run/graph/measured-path.ts";
+import type { CompiledGraph, CompiledTask } from "../../run/graph/types.ts";
 import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { aggregationOf, type Aggregation, type MemberOf } from "../aggregation.ts";
 import { SlotNames } from "./slot-names.ts";

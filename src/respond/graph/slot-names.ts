@@ -1,5 +1,5 @@
 /** Which task of a graph each of its slots belongs to. */
-import type { CompiledGraph } from "../../graph/types.ts";
+import type { CompiledGraph } from "../../run/graph/types.ts";
 
 /** The task of each slot, and its element if it has several. */
 export class SlotNames {

@@ -1,7 +1,7 @@
 /** One task of a graph on the wire: summed over its slots as they are read, so that a large one is never in memory. */
 import type { SlotView } from "../../run-api/groups.ts";
 import { toWire, type WireError } from "../../errors.ts";
-import type { CompiledTask } from "../../graph/types.ts";
+import type { CompiledTask } from "../../run/graph/types.ts";
 import { slotError } from "../slot.ts";
 import { usageOf } from "../usage.ts";
 

@@ -1,6 +1,6 @@
 /** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
 import type { Context } from "hono";
-import { CATALOG_DATE } from "../../budget/prices.ts";
+import { CATALOG_DATE } from "../../run/money/prices.ts";
 import { isReader } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { About, Health, Limits, StubList } from "../../contract/ops.ts";

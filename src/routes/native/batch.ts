@@ -22,7 +22,7 @@ import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
-import type { CompiledGraph } from "../../graph/types.ts";
+import type { CompiledGraph } from "../../run/graph/types.ts";
 import { openGroup, type Opened } from "../../run-client/groups/open-group.ts";
 import { PLAIN_RULES } from "../../run-client/groups/plain-rules.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";

@@ -1,6 +1,6 @@
 /** Answering with a group: as one JSON object, or as events while its slots end. */
 import type { Context } from "hono";
-import { usdOf } from "../../budget/money.ts";
+import { usdOf } from "../../run/money/money.ts";
 import type { GroupView } from "../../run-api/groups.ts";
 import type { AppEnv } from "../../context.ts";
 import type { IndependenceReply } from "../../contract/graph/independence.ts";

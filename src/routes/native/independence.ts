@@ -4,10 +4,10 @@ import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import { Refusal } from "../../errors.ts";
-import { checkIndependence, dependenceMessage, type WorkItem } from "../../graph/independence.ts";
-import { serialize, type SerialItem } from "../../graph/serial.ts";
-import type { CompiledGraph } from "../../graph/types.ts";
-import { templatesOf } from "../../graph/substitute.ts";
+import { checkIndependence, dependenceMessage, type WorkItem } from "../../run/graph/independence.ts";
+import { serialize, type SerialItem } from "../../run/graph/serial.ts";
+import type { CompiledGraph } from "../../run/graph/types.ts";
+import { templatesOf } from "../../run/graph/substitute.ts";
 
 /** Checks the items of a batch, if it asks for that. Throws a Refusal if they depend on each other and it says `reject`. */
 export function independenceOf(request: BatchRequest): IndependenceReply {

@@ -1,9 +1,9 @@
 /** `POST /batch?quote=1`: what a batch would cost, without opening it. */
 import type { Context } from "hono";
 import type { Refused } from "../../run-api/types.ts";
-import { DIMENSIONS } from "../../budget/ledger.ts";
-import { usdOf } from "../../budget/money.ts";
-import type { Quote } from "../../budget/quote.ts";
+import { DIMENSIONS } from "../../run/money/ledger.ts";
+import { usdOf } from "../../run/money/money.ts";
+import type { Quote } from "../../run/money/quote.ts";
 import type { AppEnv } from "../../context.ts";
 import type { BatchRequest, QuoteReply } from "../../contract/batch.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";

@@ -1,7 +1,7 @@
 /** Turns a request to change a run into the patch for its object. */
 import type { RunPatch } from "../../run-api/runs.ts";
-import { DIMENSIONS, type Limits } from "../../budget/ledger.ts";
-import { limitNanoUsd } from "../../budget/money.ts";
+import { DIMENSIONS, type Limits } from "../../run/money/ledger.ts";
+import { limitNanoUsd } from "../../run/money/money.ts";
 import type { RunPatchRequest } from "../../contract/runs.ts";
 import type { BudgetRules } from "../../env.ts";
 import { Refusal } from "../../errors.ts";

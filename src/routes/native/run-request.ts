@@ -1,8 +1,8 @@
 /** From a request for a run to what its object is opened with. */
 import type { RunInput } from "../../run-api/runs.ts";
 import type { RunSettings } from "../../run-api/runs.ts";
-import { DIMENSIONS, NO_LIMITS, type Limits } from "../../budget/ledger.ts";
-import { limitNanoUsd, usdOf } from "../../budget/money.ts";
+import { DIMENSIONS, NO_LIMITS, type Limits } from "../../run/money/ledger.ts";
+import { limitNanoUsd, usdOf } from "../../run/money/money.ts";
 import { errorStyleOf } from "../../contract/fields.ts";
 import type { RunRequest } from "../../contract/runs.ts";
 import type { BudgetRules } from "../../env.ts";

@@ -4,7 +4,7 @@
  * a credit does so in its `waitUntil`, and hands over to a later one in time. Whoever reads or changes the run from this
  * instance returns the credit first.
  */
-import type { Amounts } from "../../budget/ledger.ts";
+import type { Amounts } from "../../run/money/ledger.ts";
 import type { CallFacts, CallRules } from "../../call.ts";
 import type { CallLabel, WindowGroup } from "../../engine/calls/coalescing-window.ts";
 import type { CreditReport, CreditRequest } from "../../engine/credit/terms.ts";

@@ -2,8 +2,8 @@
  * Leased credit in the instance of the gateway that holds it: admits single calls by the same rules as the run object,
  * inside what was lent, and keeps what the run object does not know yet. It has no clock and calls nobody.
  */
-import { chargeFor } from "../../budget/charge.ts";
-import { Ledger, NO_LIMITS, type Amounts } from "../../budget/ledger.ts";
+import { chargeFor } from "../../run/money/charge.ts";
+import { Ledger, NO_LIMITS, type Amounts } from "../../run/money/ledger.ts";
 import type { CallFacts, CallRules, Outcome } from "../../call.ts";
 import { CoalescingWindow, type CallLabel, type WindowGroup } from "../../engine/calls/coalescing-window.ts";
 import type { WindowPosition } from "../../engine/calls/coalescing-window.ts";

@@ -4,10 +4,10 @@ import type { RunCaller } from "../caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../run-api/groups.ts";
 import type { Refused } from "../../run-api/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
-import { modelsOfCalls } from "../../aggregate/aggregate.ts";
+import { modelsOfCalls } from "../../run/answers/aggregate.ts";
 import { hasCourse } from "../../engine/course/course.ts";
 import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
-import type { CompiledGraph } from "../../graph/types.ts";
+import type { CompiledGraph } from "../../run/graph/types.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import {
   GROUP_CHARS_MAX,

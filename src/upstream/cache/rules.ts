@@ -7,8 +7,8 @@
  */
 import type { CacheMark } from "../../call.ts";
 import type { TargetCache } from "../../engine/shard.ts";
-import { providerAt } from "../../budget/prices.ts";
-import type { TokenPrice } from "../../budget/token-price.ts";
+import { providerAt } from "../../run/money/prices.ts";
+import type { TokenPrice } from "../../run/money/token-price.ts";
 
 /** The setting `prompt_cache` of an upstream. `auto`: as its kind, its host and the model say. */
 export const PROMPT_CACHES = ["auto", "mark", "breakpoint", "key", "implicit", "none"] as const;

@@ -1,8 +1,8 @@
 /** The fields of an upstream's configuration that several kinds share, and what becomes of them. */
 import { PROMPT_CACHES } from "../cache/rules.ts";
 import * as z from "zod";
-import type { TokenBounds } from "../../budget/estimate.ts";
-import type { TokenRates } from "../../budget/token-price.ts";
+import type { TokenBounds } from "../../run/money/estimate.ts";
+import type { TokenRates } from "../../run/money/token-price.ts";
 import {
   ALLOW_PARAMS_MAX,
   ATTEMPTS_DEFAULT,
@@ -26,7 +26,7 @@ import {
 import { adaptiveField, adaptiveOf } from "./adaptive.ts";
 import { hedgeField, hedgeOf } from "./hedge.ts";
 import type { Price, Upstream } from "./types.ts";
-import { scaledUp } from "../../budget/decimal.ts";
+import { scaledUp } from "../../run/money/decimal.ts";
 
 /** USD per million tokens is as many micro-USD per token: a million pico-USD each. */
 const PICO_USD_PER_TOKEN = 1e6;

@@ -1,8 +1,8 @@
 /** A provider endpoint as configured and parsed: see UPSTREAMS in the configuration page. Never leaves the gateway. */
 import type { CassetteMode } from "../../recordings/types.ts";
 import type { PromptCache } from "../cache/rules.ts";
-import type { TokenBounds } from "../../budget/estimate.ts";
-import type { TokenPrice } from "../../budget/token-price.ts";
+import type { TokenBounds } from "../../run/money/estimate.ts";
+import type { TokenPrice } from "../../run/money/token-price.ts";
 import type { HedgeRule } from "../../call.ts";
 import type { BatchTerms } from "../../engine/shard.ts";
 import type { Adaptive } from "../../gate/settings.ts";

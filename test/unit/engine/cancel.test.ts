@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { zeroAmounts } from "../../../src/budget/ledger.ts";
+import { zeroAmounts } from "../../../src/run/money/ledger.ts";
 import { cancelGroup, cancelSlot, giveUp } from "../../../src/engine/cancel.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { settle } from "../../../src/engine/settle.ts";

@@ -1,9 +1,9 @@
 /** An early stop across restarts: the verdict of the stored answers is the verdict of the answers. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { StopRule } from "../../../src/aggregate/early-stop.ts";
+import type { StopRule } from "../../../src/run/answers/early-stop.ts";
 import type { Outcome } from "../../../src/call.ts";
-import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
+import { Ledger, NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import { CallPageBuilder, readFacts } from "../../../src/engine/call-page.ts";
 import { giveUpStopped } from "../../../src/engine/cancel.ts";
 import { dispatch } from "../../../src/engine/dispatch.ts";

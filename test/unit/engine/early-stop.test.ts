@@ -1,6 +1,6 @@
 /** A group that stops early: what is cancelled, aborted and saved, and the same after a restart. */
 import { describe, expect, it } from "vitest";
-import type { StopRule } from "../../../src/aggregate/early-stop.ts";
+import type { StopRule } from "../../../src/run/answers/early-stop.ts";
 import { giveUpStopped } from "../../../src/engine/cancel.ts";
 import type { Group } from "../../../src/engine/group.ts";
 import { settle } from "../../../src/engine/settle.ts";

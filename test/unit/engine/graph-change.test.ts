@@ -5,9 +5,9 @@ import { hasTaskStarted } from "../../../durable-objects/run/groups/change-graph
 import { Group } from "../../../src/engine/group.ts";
 import { GroupGraph, type ElementCount, type ElementSource } from "../../../src/engine/graph/group-graph.ts";
 import { indexOf, isFinalState } from "../../../src/engine/slot.ts";
-import type { Advance } from "../../../src/graph/frontier.ts";
-import { patchGraph, type PatchOperation } from "../../../src/graph/patch.ts";
-import type { CompiledGraph, CompiledTask } from "../../../src/graph/types.ts";
+import type { Advance } from "../../../src/run/graph/frontier.ts";
+import { patchGraph, type PatchOperation } from "../../../src/run/graph/patch.ts";
+import type { CompiledGraph, CompiledTask } from "../../../src/run/graph/types.ts";
 import { makeHeader } from "../../support/engine.ts";
 import { graphs, type DrawnGraph } from "../../support/frontier-graphs.ts";
 import { taskOf } from "../../support/graphs.ts";

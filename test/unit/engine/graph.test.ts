@@ -4,7 +4,7 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Tier } from "../../../src/aggregate/tiers.ts";
+import type { Tier } from "../../../src/run/answers/tiers.ts";
 import { graphs } from "../../support/frontier-graphs.ts";
 import { GraphUnderTest } from "../../support/graph-run.ts";
 

@@ -1,7 +1,7 @@
 /** The verdict of a judge in the engine: what it stops, and what a restart knows of it. */
 import { describe, expect, it } from "vitest";
-import type { JudgeRule } from "../../../src/aggregate/judged-stop.ts";
-import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
+import type { JudgeRule } from "../../../src/run/answers/judged-stop.ts";
+import { Ledger, NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { CallPageBuilder, readFacts } from "../../../src/engine/call-page.ts";
 import { giveUpStopped } from "../../../src/engine/cancel.ts";

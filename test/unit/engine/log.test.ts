@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NO_LIMITS } from "../../../src/budget/ledger.ts";
+import { NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
 import {

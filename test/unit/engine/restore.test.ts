@@ -1,6 +1,6 @@
 /** Rebuilding the engine from stored rows. Random histories with compared snapshots are in property.test.ts. */
 import { describe, expect, it } from "vitest";
-import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
+import { Ledger, NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import { endDrainedSlots } from "../../../src/engine/end-slot.ts";
 import { enqueueSlots } from "../../../src/engine/enqueue.ts";
 import { freshRecord, type SlotRecord } from "../../../src/engine/record.ts";

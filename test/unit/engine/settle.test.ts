@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { nextReadyMs } from "../../../src/engine/next-ready.ts";
-import { zeroAmounts } from "../../../src/budget/ledger.ts";
+import { zeroAmounts } from "../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { drainGroup } from "../../../src/engine/end-slot.ts";
 import { doubtLease, expireLeases, heartbeat, holdLease, loseAttempts, settle } from "../../../src/engine/settle.ts";

@@ -1,7 +1,7 @@
 /** Strict tiers across restarts: which slots wait follows from the stored facts and ends. */
 import * as fc from "fast-check";
 import { expect, it } from "vitest";
-import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
+import { Ledger, NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import { CallPageBuilder, readFacts } from "../../../src/engine/call-page.ts";
 import { dispatch } from "../../../src/engine/dispatch.ts";
 import { enqueueSlots, releaseTiers } from "../../../src/engine/enqueue.ts";

@@ -1,8 +1,8 @@
 /** A group whose status depends on the vote of its answers: `escalated` if it decides nothing, wherever the object dies. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { BallotRule } from "../../../src/aggregate/ballot.ts";
-import { Ledger, NO_LIMITS } from "../../../src/budget/ledger.ts";
+import type { BallotRule } from "../../../src/run/answers/ballot.ts";
+import { Ledger, NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../src/call.ts";
 import { CallPageBuilder, readFacts } from "../../../src/engine/call-page.ts";
 import { cancelGroup } from "../../../src/engine/cancel.ts";

@@ -1,7 +1,7 @@
 /** Tasks that the run page shows as skipped while their graph runs: the same that the frontier of the graph skips. */
 import { describe, expect, it } from "vitest";
-import { Frontier } from "../../../src/graph/frontier.ts";
-import type { CompiledTask } from "../../../src/graph/types.ts";
+import { Frontier } from "../../../src/run/graph/frontier.ts";
+import type { CompiledTask } from "../../../src/run/graph/types.ts";
 import { outlineOf } from "../../../src/respond/graph/outline.ts";
 import { readOutline } from "../../../ui/model/graph/outline.ts";
 import { viewOf } from "../../../ui/model/graph/task-states.ts";

@@ -1,4 +1,4 @@
-import { ANY_TOKENS } from "../../../src/budget/estimate.ts";
+import { ANY_TOKENS } from "../../../src/run/money/estimate.ts";
 import type { Lease } from "../../../src/call.ts";
 import type { AttemptDeps } from "../../../src/upstream/attempt.ts";
 import type { Upstream } from "../../../src/upstream/config/types.ts";

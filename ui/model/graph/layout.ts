@@ -1,6 +1,6 @@
 /** Where the boxes of a graph are. A large graph has no box for each task: tasks of adjacent levels share one. */
-import { levelsOf } from "../../../src/graph/critical-path.ts";
-import { linksOf, neighboursOf, orderOf } from "../../../src/graph/order.ts";
+import { levelsOf } from "../../../src/run/graph/critical-path.ts";
+import { linksOf, neighboursOf, orderOf } from "../../../src/run/graph/order.ts";
 import type { Outline, Task } from "./outline.ts";
 
 /** Boxes, columns and rows that a reader can still look over, and a browser draws at once. */

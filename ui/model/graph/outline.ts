@@ -1,6 +1,6 @@
 /** The shape of a graph as `GET /dag/:id/outline` shows it. Its names are hostile: they are shown as text. */
-import type { MeasuredTask } from "../../../src/graph/measured-path.ts";
-import type { RunIf } from "../../../src/graph/types.ts";
+import type { MeasuredTask } from "../../../src/run/graph/measured-path.ts";
+import type { RunIf } from "../../../src/run/graph/types.ts";
 import { isRecord, numberOf, textOf } from "../line.ts";
 
 /** A task; others are named by their position in the list. */

@@ -1,8 +1,8 @@
 /**
  * Which tasks of a graph that runs will not start, because of how the tasks ended that they depend on. The log has a line for each
- * call that begins, but none for these: they follow from the graph, by the rules of `src/graph/frontier.ts`.
+ * call that begins, but none for these: they follow from the graph, by the rules of `src/run/graph/frontier.ts`.
  */
-import { neighboursOf, type Links } from "../../../src/graph/order.ts";
+import { neighboursOf, type Links } from "../../../src/run/graph/order.ts";
 import type { Task } from "./outline.ts";
 
 /** How many calls of a task have begun, have ended, and completed. */

@@ -1,6 +1,6 @@
 /** What the log says of the tasks of a graph, and the chain of calls that decides how long it takes. */
-import { longestChain } from "../../../src/graph/measured-path.ts";
-import { linksOf, orderOf } from "../../../src/graph/order.ts";
+import { longestChain } from "../../../src/run/graph/measured-path.ts";
+import { linksOf, orderOf } from "../../../src/run/graph/order.ts";
 import type { Call } from "../call.ts";
 import { positionsBySlot, type Outline, type Task } from "./outline.ts";
 import { skippedTasks } from "./skips.ts";

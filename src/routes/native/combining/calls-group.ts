@@ -1,6 +1,6 @@
 /** Calls that the gateway makes for a client beside those that it sent: a group of the run like any other, which this Worker executes. */
 import type { Context } from "hono";
-import type { Spent } from "../../../aggregate/calls/calls.ts";
+import type { Spent } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../../context.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import type { Reason } from "../../../errors.ts";

@@ -3,7 +3,7 @@
  * it combines, which no client can use as a key: so it is opened once, by the first who reads the answer, and found by all others.
  */
 import type { Context } from "hono";
-import type { CombiningCall, CombiningSettings, MakeCalls, StepEnd } from "../../../aggregate/calls/calls.ts";
+import type { CombiningCall, CombiningSettings, MakeCalls, StepEnd } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../../context.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.ts";
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";

@@ -3,9 +3,9 @@
  * of it is calls of the run: reserved one by one, logged, and paid for by it.
  */
 import type { Context } from "hono";
-import type { Member } from "../../../aggregate/member.ts";
-import { ShownAnswers } from "../../../aggregate/calls/answers.ts";
-import type { Spent } from "../../../aggregate/calls/calls.ts";
+import type { Member } from "../../../run/answers/member.ts";
+import { ShownAnswers } from "../../../run/answers/answers.ts";
+import type { Spent } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../../context.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.ts";
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";

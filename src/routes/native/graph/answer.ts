@@ -1,7 +1,7 @@
 /** Answering with a graph: as one JSON object, or as events while its tasks end. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
-import type { PlanFault } from "../../../graph/types.ts";
+import type { PlanFault } from "../../../run/graph/types.ts";
 import type { Framing } from "../../../respond/batch-lines.ts";
 import { graphJson } from "../../../respond/graph/graph-json.ts";
 import { graphCompleted, graphStarted, planErrorEvent, taskEvent } from "../../../respond/graph/graph-lines.ts";

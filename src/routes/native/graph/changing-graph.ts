@@ -1,5 +1,5 @@
 /** The graph of a group that may change while its answer is sent: it is read anew once something of a later version comes. */
-import type { CompiledGraph } from "../../../graph/types.ts";
+import type { CompiledGraph } from "../../../run/graph/types.ts";
 import { SlotNames } from "../../../respond/graph/slot-names.ts";
 import type { GroupView, SlotView } from "../../../run-api/groups.ts";
 import type { RunCaller } from "../../../run-client/caller.ts";

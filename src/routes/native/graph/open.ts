@@ -6,7 +6,7 @@ import type { DagRequest } from "../../../contract/graph/dag.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
 import { firstCapacity } from "../../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../../execute/workflow-group.ts";
-import type { CompiledGraph } from "../../../graph/types.ts";
+import type { CompiledGraph } from "../../../run/graph/types.ts";
 import type { IdempotencyKey } from "../../../run-api/types.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { GroupReader } from "../../../run-client/groups/group-reader.ts";

@@ -1,5 +1,5 @@
 /** The lines of an arriving plan that are no tasks, for the events of its answer. */
-import type { PlanFault } from "../../../graph/types.ts";
+import type { PlanFault } from "../../../run/graph/types.ts";
 
 export class PlanFaults {
   #faults: PlanFault[] = [];

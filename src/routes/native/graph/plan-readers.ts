@@ -2,8 +2,8 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
 import { mediaType } from "../../../contract/body.ts";
-import { jsonLines, type PlanLines } from "../../../graph/plan/lines.ts";
-import { llmCompilerLines } from "../../../graph/plan/llm-compiler.ts";
+import { jsonLines, type PlanLines } from "../../../run/graph/plan/lines.ts";
+import { llmCompilerLines } from "../../../run/graph/plan/llm-compiler.ts";
 
 /** By content type. */
 const PLAN_READERS: ReadonlyMap<string, () => PlanLines<unknown>> = new Map([

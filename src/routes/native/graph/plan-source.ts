@@ -2,9 +2,9 @@
 import type { Parsed } from "../../../contract/errors.ts";
 import { parsePlanTask, type DagTask } from "../../../contract/graph/dag.ts";
 import { Refusal, toWire, type Reason } from "../../../errors.ts";
-import type { PlanPart } from "../../../graph/plan/append.ts";
-import type { PlanEvent, PlanLines } from "../../../graph/plan/lines.ts";
-import type { PlanFault } from "../../../graph/types.ts";
+import type { PlanPart } from "../../../run/graph/plan/append.ts";
+import type { PlanEvent, PlanLines } from "../../../run/graph/plan/lines.ts";
+import type { PlanFault } from "../../../run/graph/types.ts";
 
 export type PlanSourceTask = { line: number; task: DagTask; raw: unknown };
 export type ArrivedPart = PlanPart<PlanSourceTask>;

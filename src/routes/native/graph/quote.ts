@@ -1,8 +1,8 @@
 /** `POST /dag?quote=1`: what a graph would cost, task by task, without opening it. */
 import type { Context } from "hono";
-import { DIMENSIONS } from "../../../budget/ledger.ts";
-import { usdOf } from "../../../budget/money.ts";
-import type { Quote } from "../../../budget/quote.ts";
+import { DIMENSIONS } from "../../../run/money/ledger.ts";
+import { usdOf } from "../../../run/money/money.ts";
+import type { Quote } from "../../../run/money/quote.ts";
 import type { CallFacts } from "../../../call.ts";
 import type { AppEnv } from "../../../context.ts";
 import type { DagRequest } from "../../../contract/graph/dag.ts";
@@ -10,8 +10,8 @@ import type { DagQuoteReply } from "../../../contract/graph/replies.ts";
 import type { BudgetDocument } from "../../../contract/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../../engine/call-page.ts";
 import { Refusal } from "../../../errors.ts";
-import { quoteFactsOf } from "../../../graph/quote-facts.ts";
-import type { CompiledGraph } from "../../../graph/types.ts";
+import { quoteFactsOf } from "../../../run/graph/quote-facts.ts";
+import type { CompiledGraph } from "../../../run/graph/types.ts";
 import type { Refused } from "../../../run-api/types.ts";
 import { RunCaller } from "../../../run-client/caller.ts";
 import { settled } from "../../../run-client/settlements.ts";

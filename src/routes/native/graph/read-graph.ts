@@ -5,9 +5,9 @@ import { jsonOf, readBytes, readJsonBytes, textOf } from "../../../contract/body
 import { invalid, type Parsed } from "../../../contract/errors.ts";
 import { parseDag, type DagRequest } from "../../../contract/graph/dag.ts";
 import { Refusal } from "../../../errors.ts";
-import { compileGraph, type Compilation } from "../../../graph/compile.ts";
-import { graphReason } from "../../../graph/faults.ts";
-import type { PlanLines } from "../../../graph/plan/lines.ts";
+import { compileGraph, type Compilation } from "../../../run/graph/compile.ts";
+import { graphReason } from "../../../run/graph/faults.ts";
+import type { PlanLines } from "../../../run/graph/plan/lines.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import { graphWithContexts } from "../../contexts/find.ts";
 import { planReaderOf } from "./plan-readers.ts";

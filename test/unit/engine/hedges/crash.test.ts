@@ -1,6 +1,6 @@
 /** Batches with hedges whose attempts end at random, and whose run is killed at random: what was not committed is lost. */
 import { describe, expect, it } from "vitest";
-import { Ledger, NO_LIMITS } from "../../../../src/budget/ledger.ts";
+import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../../../src/call.ts";
 import { CallPageBuilder, readFacts } from "../../../../src/engine/call-page.ts";
 import { dispatch } from "../../../../src/engine/dispatch.ts";

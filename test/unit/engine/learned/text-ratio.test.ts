@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { withLook } from "../../../../src/budget/text-scale.ts";
+import { withLook } from "../../../../src/run/money/text-scale.ts";
 import { settle } from "../../../../src/engine/settle.ts";
 import { Templates } from "../../../../src/engine/learned/templates.ts";
 import { TEXT_MODELS_MAX } from "../../../../src/limits.ts";

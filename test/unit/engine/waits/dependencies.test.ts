@@ -6,7 +6,7 @@ import type { EngineState } from "../../../../src/engine/state.ts";
 import { blockedSlots } from "../../../../src/engine/waits/dependencies.ts";
 import { waitsBySlot, waitsOf } from "../../../../src/engine/waits/waiting-for.ts";
 import { slotIdOf } from "../../../../src/engine/slot.ts";
-import type { CompiledTask } from "../../../../src/graph/types.ts";
+import type { CompiledTask } from "../../../../src/run/graph/types.ts";
 import { WAITS_NAMED_MAX } from "../../../../src/limits.ts";
 import { makeHeader, TestEngine } from "../../../support/engine.ts";
 

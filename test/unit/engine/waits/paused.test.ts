@@ -1,7 +1,7 @@
 /** `on_exhausted: "pause"`: slots that the budget does not cover wait for a higher limit, whatever happens to the object. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Ledger, NO_LIMITS } from "../../../../src/budget/ledger.ts";
+import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { CallPageBuilder, readFacts } from "../../../../src/engine/call-page.ts";
 import { cancelSlot } from "../../../../src/engine/cancel.ts";
 import { expireQueued } from "../../../../src/engine/deadline.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { costNanoUsd } from "../../../../src/budget/money.ts";
-import { catalogPrice } from "../../../../src/budget/prices.ts";
+import { costNanoUsd } from "../../../../src/run/money/money.ts";
+import { catalogPrice } from "../../../../src/run/money/prices.ts";
 import { readAnthropicUsage } from "../../../../src/protocol/anthropic/usage.ts";
 import { type HttpAnswer, classify } from "../../../../src/upstream/classify.ts";
 import { KEY, makeAnthropic, message } from "../../upstream/make.ts";

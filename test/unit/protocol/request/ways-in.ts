@@ -1,7 +1,7 @@
 /** Every endpoint by which a client's fields reach an upstream, as the facts that admission gets. */
-import { admit } from "../../../../src/budget/admit.ts";
-import type { TokenBounds } from "../../../../src/budget/estimate.ts";
-import { Ledger, NO_LIMITS, type Limits } from "../../../../src/budget/ledger.ts";
+import { admit } from "../../../../src/run/money/admit.ts";
+import type { TokenBounds } from "../../../../src/run/money/estimate.ts";
+import { Ledger, NO_LIMITS, type Limits } from "../../../../src/run/money/ledger.ts";
 import { readLine } from "../../../../src/batch/validate.ts";
 import type { BatchUrl } from "../../../../src/batch/endpoints.ts";
 import type { CallFacts, Endpoint } from "../../../../src/call.ts";

@@ -1,6 +1,6 @@
 /** Leased credit under random histories: the run's budget and width hold at every look, whatever crashes. */
 import { describe, expect, it } from "vitest";
-import { DIMENSIONS } from "../../../../src/budget/ledger.ts";
+import { DIMENSIONS } from "../../../../src/run/money/ledger.ts";
 import { CreditWorld, overLimit, type CreditPlan } from "../../../support/credit-world.ts";
 import { seeded } from "../../../support/engine.ts";
 

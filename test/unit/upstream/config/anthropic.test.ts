@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { promptTokensMax } from "../../../../src/budget/estimate.ts";
+import { promptTokensMax } from "../../../../src/run/money/estimate.ts";
 import { PROMPT_TOKENS_FIXED_ANTHROPIC } from "../../../../src/limits.ts";
 import { parseUpstreams } from "../../../../src/upstream/config/parse.ts";
 import { priceOf } from "../../../../src/upstream/registry.ts";

@@ -1,0 +1,94 @@
+/** Whether a batch can ever fit: its floor against the limit, less spending and child reservations. */
+import { describe, expect, it } from "vitest";
+import { ANY_TOKENS } from "../../../../src/run/money/estimate.ts";
+import { floorOf, infeasibleReason, type FloorSlot } from "../../../../src/run/money/feasible.ts";
+import { Ledger, NO_LIMITS, type Limits } from "../../../../src/run/money/ledger.ts";
+import { COMPLETION_TOKENS_MIN, PROMPT_TOKENS_PER_MESSAGE } from "../../../../src/limits.ts";
+
+/** $1 per million tokens, both ways: a token costs 1,000 nano-USD. */
+const PRICE = { inputPicoUsd: 1_000_000, cachedInputPicoUsd: 1_000_000, outputPicoUsd: 1_000_000 };
+const facts = {
+  promptBytes: 92,
+  messageCount: 1,
+  mediaParts: 0,
+  model: null,
+  maxTokens: null,
+  priority: 2,
+  timeoutMs: null,
+} as const;
+const free = (maxTokens: number | null = null): FloorSlot => ({
+  facts: { ...facts, maxTokens },
+  price: null,
+  bounds: ANY_TOKENS,
+});
+/** 92 bytes and the tokens of a message. */
+const PROMPT = 92 + PROMPT_TOKENS_PER_MESSAGE;
+
+const ledgerOf = (limits: Partial<Limits>) => new Ledger({ ...NO_LIMITS, ...limits });
+
+describe("the floor of a call", () => {
+  it("is its prompt's bound and the smallest completion, or a smaller one that it requests", () => {
+    expect(floorOf(free())).toEqual({
+      usd: 0,
+      calls: 1,
+      prompt_tokens: PROMPT,
+      completion_tokens: COMPLETION_TOKENS_MIN,
+    });
+    expect(floorOf(free(COMPLETION_TOKENS_MIN - 1)).completion_tokens).toBe(COMPLETION_TOKENS_MIN - 1);
+    expect(floorOf(free(4_000)).completion_tokens).toBe(COMPLETION_TOKENS_MIN);
+  });
+
+  it("counts each of several completions", () => {
+    const slot = free();
+    expect(floorOf({ ...slot, facts: { ...slot.facts, completions: 3 } }).completion_tokens).toBe(
+      3 * COMPLETION_TOKENS_MIN,
+    );
+  });
+});
+
+describe("ten calls", () => {
+  const slots = Array.from({ length: 10 }, () => free());
+
+  it.each([
+    ["calls", 10],
+    ["prompt_tokens", 10 * PROMPT],
+    ["completion_tokens", 10 * COMPLETION_TOKENS_MIN],
+  ] as const)("fit a limit of %s that equals their floor, and no smaller one", (dimension, floor) => {
+    expect(infeasibleReason(slots, ledgerOf({ [dimension]: floor }))).toBeNull();
+    expect(infeasibleReason(slots, ledgerOf({ [dimension]: floor - 1 }))).toMatchObject({
+      reason: "infeasible",
+      dimension,
+      limit: floor - 1,
+      spent: 0,
+      held: 0,
+      needed: floor,
+    });
+  });
+
+  it("fit a run without limits", () => {
+    expect(infeasibleReason(slots, ledgerOf({}))).toBeNull();
+  });
+
+  it("fit beside attempts in flight, but not beside spending or a child reservation", () => {
+    const one = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0 };
+    const ledger = ledgerOf({ calls: 11 });
+    ledger.reserve("in flight 1", one);
+    ledger.reserve("in flight 2", one);
+    expect(infeasibleReason(slots, ledger)).toBeNull();
+    ledger.settle("in flight 1", one);
+    expect(infeasibleReason(slots, ledger)).toBeNull();
+    ledger.reserveForChild("child", one);
+    expect(infeasibleReason(slots, ledger)).toMatchObject({ dimension: "calls", spent: 1, held: 1, needed: 10 });
+  });
+
+  it("fit their price to the nano-dollar", () => {
+    const priced = slots.map((slot) => ({ ...slot, price: PRICE }));
+    const floor = priced.reduce((sum, slot) => sum + floorOf(slot).usd, 0);
+    expect(floor).toBe(10 * (PROMPT + COMPLETION_TOKENS_MIN) * 1_000);
+    expect(infeasibleReason(priced, ledgerOf({ usd: floor }))).toBeNull();
+    expect(infeasibleReason(priced, ledgerOf({ usd: floor - 1 }))).toMatchObject({
+      dimension: "usd",
+      needed: floor / 1e9,
+    });
+  });
+});
