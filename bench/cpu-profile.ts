@@ -131,7 +131,7 @@ function placesOf(bundle: Bundle): Places {
   };
 }
 
-/** `src/engine/slot.ts` for the repository's own files, `hono: dist/compose.js` for those of packages. */
+/** `src/run/queue/slot.ts` for the repository's own files, `hono: dist/compose.js` for those of packages. */
 function shortened(source: string): string {
   const dependency = /node_modules\/((?:@[^/]+\/)?[^/]+)\/(?!.*node_modules)(.*)$/.exec(source);
   if (dependency !== null) return `${dependency[1]}: ${dependency[2]}`;

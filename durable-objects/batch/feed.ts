@@ -5,7 +5,7 @@
 import type { LineRules } from "../../src/batch/validate.ts";
 import { readLine } from "../../src/batch/validate.ts";
 import { BATCH_TIER } from "../../src/call.ts";
-import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
+import { CallPageBuilder, type CallPage } from "../../src/run/queue/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
 import {
   BATCH_CHUNK_BYTES,

@@ -1,5 +1,5 @@
 /** The pages of a group on their way into the run, several calls at a time, while its lines are being read. */
-import type { CallPage } from "../../src/engine/call-page.ts";
+import type { CallPage } from "../../src/run/queue/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
 import { PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
 import type { Refused } from "../../src/run-api/types.ts";

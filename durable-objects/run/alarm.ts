@@ -3,10 +3,10 @@
  * present instance of the object is gone is a job of the alarm; timers only serve callers that wait here.
  */
 import { zeroAmounts, type Amounts } from "../../src/run/money/ledger.ts";
-import { expireCredits } from "../../src/engine/credit/report.ts";
-import { nextReadyMs } from "../../src/engine/next-ready.ts";
-import { expireLeases, loseAttempts } from "../../src/engine/settle.ts";
-import { workerOf } from "../../src/engine/shard.ts";
+import { expireCredits } from "../../src/run/steps/report-credit.ts";
+import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
+import { expireLeases, loseAttempts } from "../../src/run/steps/settle.ts";
+import { workerOf } from "../../src/run/leases/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../address.ts";
 import { alarmMs } from "../alarm-time.ts";

@@ -1,16 +1,16 @@
 /** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
 import { partsOf } from "../../src/answer.ts";
-import { giveUp } from "../../src/engine/cancel.ts";
-import { openCredit, termsOf } from "../../src/engine/credit/lend.ts";
-import { applyReport } from "../../src/engine/credit/report.ts";
-import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
-import { endCall, endReplayedCall } from "../../src/engine/calls/end-call.ts";
-import { timeoutOf } from "../../src/engine/dispatch.ts";
-import { enqueueCall } from "../../src/engine/enqueue.ts";
-import { heartbeat, settle, takeBack } from "../../src/engine/settle.ts";
-import type { Target } from "../../src/engine/shard.ts";
-import type { EngineState } from "../../src/engine/state.ts";
-import { sampled } from "../../src/engine/upstreams/exchange.ts";
+import { giveUp } from "../../src/run/steps/cancel.ts";
+import { openCredit, termsOf } from "../../src/run/steps/lend-credit.ts";
+import { applyReport } from "../../src/run/steps/report-credit.ts";
+import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
+import { endCall, endReplayedCall } from "../../src/run/steps/end-call.ts";
+import { timeoutOf } from "../../src/run/steps/dispatch.ts";
+import { enqueueCall } from "../../src/run/steps/enqueue.ts";
+import { heartbeat, settle, takeBack } from "../../src/run/steps/settle.ts";
+import type { Target } from "../../src/run/leases/shard.ts";
+import type { EngineState } from "../../src/run/state.ts";
+import { sampled } from "../../src/run/steps/exchange.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Reason } from "../../src/errors.ts";
 import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";

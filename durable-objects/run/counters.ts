@@ -4,10 +4,10 @@
  */
 import { usdOf } from "../../src/run/money/money.ts";
 import type { UsageDocument } from "../../src/contract/runs.ts";
-import type { GroupHeader } from "../../src/engine/group.ts";
-import type { Shard } from "../../src/engine/shard.ts";
-import { durationsSince, percentilesOf, type Percentiles } from "../../src/engine/measures/percentiles.ts";
-import { noTimes, sumTotals, type ModelTotals, type Totals } from "../../src/engine/totals.ts";
+import type { GroupHeader } from "../../src/run/group/group.ts";
+import type { Shard } from "../../src/run/leases/shard.ts";
+import { durationsSince, percentilesOf, type Percentiles } from "../../src/run/measures/percentiles.ts";
+import { noTimes, sumTotals, type ModelTotals, type Totals } from "../../src/run/measures/totals.ts";
 import type { CounterValues, GroupCounts } from "./store/meta.ts";
 
 /** The shards of a run, by number: each counts the attempts of one executor. */

@@ -2,8 +2,8 @@
 import { DIMENSIONS, type Ledger } from "../../src/run/money/ledger.ts";
 import { usdOf } from "../../src/run/money/money.ts";
 import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
-import { round } from "../../src/engine/group.ts";
-import { blockedGates, type Blocked } from "../../src/engine/waits/blocked.ts";
+import { round } from "../../src/run/group/group.ts";
+import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
 import { gatePartsOf } from "../../src/upstream/config/keys.ts";
 import { clientTraceId } from "../../src/trace-context.ts";

@@ -1,7 +1,7 @@
 /** Ending a run: no call of it starts any more, and a cancelled run aborts the attempts in flight. */
-import { endCalls } from "../../src/engine/calls/end-call.ts";
-import { giveUp } from "../../src/engine/cancel.ts";
-import { drainGroup } from "../../src/engine/end-slot.ts";
+import { endCalls } from "../../src/run/steps/end-call.ts";
+import { giveUp } from "../../src/run/steps/cancel.ts";
+import { drainGroup } from "../../src/run/steps/end-slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { EndStatus } from "../../src/run-api/runs.ts";
 import type { RunState } from "./state.ts";

@@ -2,7 +2,7 @@
  * The run object's exchanges with its gates. They are made outside of turns and never awaited by one: a gate that is slow or
  * gone delays no call. Its reply re-enters as an operation of a turn, which may then start what waited for it.
  */
-import { dueExchanges, dueLeaves, granted, unreached } from "../../src/engine/upstreams/exchange.ts";
+import { dueExchanges, dueLeaves, granted, unreached } from "../../src/run/steps/exchange.ts";
 import type { GateGrant, GateReport } from "../../src/gate/wire.ts";
 import { GATE_REPLY_MS_MAX } from "../../src/limits.ts";
 import type { Submit } from "./turns/commit-queue.ts";

@@ -2,8 +2,8 @@
  * After a restart: which of the attempts in the rows are still being made. Their leases would show it only when they
  * expire; their lanes know it at once, and a lane that was restarted as well knows of no attempt.
  */
-import { DIRECT_SHARD_FIRST, type AttemptInFlight } from "../../src/engine/shard.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import { DIRECT_SHARD_FIRST, type AttemptInFlight } from "../../src/run/leases/shard.ts";
+import type { EngineState } from "../../src/run/state.ts";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
 import { laneOf, type Objects } from "../address.ts";
 import type { RunState } from "./state.ts";

@@ -3,12 +3,12 @@
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
 import type { Amounts } from "../../src/run/money/ledger.ts";
-import { hasSheets, takeSheets } from "../../src/engine/upstreams/metered.ts";
-import { startableGroup } from "../../src/engine/dispatch.ts";
-import { callIdOf } from "../../src/engine/log.ts";
-import { hedgeableGroup } from "../../src/engine/hedges/start.ts";
-import { nextReadyMs } from "../../src/engine/next-ready.ts";
-import { workerOf } from "../../src/engine/shard.ts";
+import { hasSheets, takeSheets } from "../../src/run/steps/metered.ts";
+import { startableGroup } from "../../src/run/steps/dispatch.ts";
+import { callIdOf } from "../../src/run/log.ts";
+import { hedgeableGroup } from "../../src/run/steps/start-hedges.ts";
+import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
+import { workerOf } from "../../src/run/leases/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";

@@ -8,9 +8,9 @@ import type { Amounts } from "../../src/run/money/ledger.ts";
 import type { Quote } from "../../src/run/money/quote.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
-import type { CallPage } from "../../src/engine/call-page.ts";
-import { callIdOf, type ToolReport } from "../../src/engine/log.ts";
-import { gateChanged } from "../../src/engine/upstreams/exchange.ts";
+import type { CallPage } from "../../src/run/queue/call-page.ts";
+import { callIdOf, type ToolReport } from "../../src/run/log.ts";
+import { gateChanged } from "../../src/run/steps/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
@@ -24,7 +24,7 @@ import type {
   SettleReply,
   SingleSettlement,
 } from "../../src/run-api/calls.ts";
-import type { CreditReport, CreditRequest } from "../../src/engine/credit/terms.ts";
+import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
 import type {
   AppendPlanReply,

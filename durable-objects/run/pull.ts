@@ -1,5 +1,5 @@
 /** The board of pull workers in the run object: executors wait there with their attempts, workers take, renew and complete. */
-import { reservedFor } from "../../src/engine/settle.ts";
+import { reservedFor } from "../../src/run/steps/settle.ts";
 import { attemptIdOf, leaseIdFor } from "../../src/run/pull/board.ts";
 import { refusedClaim } from "../../src/run/pull/claimed-cost.ts";
 import type { Reason } from "../../src/errors.ts";

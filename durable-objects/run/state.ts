@@ -3,12 +3,12 @@
  * method; a change that must be stored adds its row with `addWrite`, and the turn writes all rows in one transaction.
  * What a turn does with it is in turns/turn.ts, how it is built from rows in store/rebuild.ts.
  */
-import type { SlotRecord } from "../../src/engine/record.ts";
-import type { GroupHeader } from "../../src/engine/group.ts";
-import { workerOf, type StoredSettled } from "../../src/engine/shard.ts";
-import type { EngineState, EngineWrites } from "../../src/engine/state.ts";
-import { restoreCredits } from "../../src/engine/credit/lend.ts";
-import { endWindows } from "../../src/engine/restore.ts";
+import type { SlotRecord } from "../../src/run/group/record.ts";
+import type { GroupHeader } from "../../src/run/group/group.ts";
+import { workerOf, type StoredSettled } from "../../src/run/leases/shard.ts";
+import type { EngineState, EngineWrites } from "../../src/run/state.ts";
+import { restoreCredits } from "../../src/run/steps/lend-credit.ts";
+import { endWindows } from "../../src/run/steps/restore.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CHILDREN_MAX, GROUPS_ENDED_KEPT, RUN_FLOOR_BYTES } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/run-api/replay.ts";

@@ -1,7 +1,7 @@
 /** Where calls of a run go: the targets of models and routes, under the rules of the run and the gateway's configuration. */
 import { ANY_TOKENS } from "../../src/run/money/estimate.ts";
-import type { GroupHeader } from "../../src/engine/group.ts";
-import type { StoredLease, Target } from "../../src/engine/shard.ts";
+import type { GroupHeader } from "../../src/run/group/group.ts";
+import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_TARGETS_CACHED_MAX, TIMEOUT_MS_MAX } from "../../src/limits.ts";

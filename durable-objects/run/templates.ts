@@ -6,7 +6,7 @@
  */
 import { isKnown } from "../../src/run/money/template.ts";
 import { testimonyOf } from "../../src/run/money/witnesses.ts";
-import type { TemplateRow, Templates } from "../../src/engine/learned/templates.ts";
+import type { TemplateRow, Templates } from "../../src/run/learned/templates.ts";
 import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
 import { withRetry } from "../../src/run-client/retry.ts";
 import { upstreamOf, type Objects } from "../address.ts";

@@ -2,7 +2,7 @@
  * Tool calls in the run object: permits up to the run's width, and one log event for each call that had a permit. They
  * share no permits with LLM calls: a tool that calls this run back would wait for the permit that its own call holds.
  */
-import type { ToolReport } from "../../src/engine/log.ts";
+import type { ToolReport } from "../../src/run/log.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireToolReply } from "../../src/run-api/calls.ts";

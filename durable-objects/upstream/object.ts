@@ -7,8 +7,8 @@
 import { DurableObject } from "cloudflare:workers";
 import type { TemplateFacts } from "../../src/run/money/template.ts";
 import type { Witness } from "../../src/run/money/witnesses.ts";
-import { keyOf, learned } from "../../src/engine/learned/reports.ts";
-import type { TemplateRow } from "../../src/engine/learned/templates.ts";
+import { keyOf, learned } from "../../src/run/learned/reports.ts";
+import type { TemplateRow } from "../../src/run/learned/templates.ts";
 import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";
 import type { UpstreamApi } from "../../src/run-api/upstream-api.ts";
 import { refuseNewerRows } from "../schema-version.ts";

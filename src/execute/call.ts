@@ -3,10 +3,10 @@
  * is free, and a Worker request has its own six connections.
  */
 import type { AcquireReply, AcquireRequest, Permit, SettleReply, SingleSettlement } from "../run-api/calls.ts";
-import type { WindowGroup } from "../engine/calls/coalescing-window.ts";
-import { wasStopped } from "../engine/calls/settled.ts";
-import { leaseOf } from "../engine/dispatch.ts";
-import type { Target } from "../engine/shard.ts";
+import type { WindowGroup } from "../run/leases/concurrency-window.ts";
+import { wasStopped } from "../run/leases/settled.ts";
+import { leaseOf } from "../run/steps/dispatch.ts";
+import type { Target } from "../run/leases/shard.ts";
 import { cappedOf, markCapped } from "../run/money/capped.ts";
 import { chargeFor } from "../run/money/charge.ts";
 import type { Amounts } from "../run/money/ledger.ts";

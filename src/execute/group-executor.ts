@@ -5,8 +5,8 @@
 import { partsOf } from "../answer.ts";
 import type { Answer } from "../call.ts";
 import { laneOf, type Objects } from "../../durable-objects/address.ts";
-import { workerOf } from "../engine/shard.ts";
-import { indexOf } from "../engine/slot.ts";
+import { workerOf } from "../run/leases/shard.ts";
+import { indexOf } from "../run/queue/slot.ts";
 import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../limits.ts";
 import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
 import type { RunCaller } from "../run-client/caller.ts";

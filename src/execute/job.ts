@@ -1,5 +1,5 @@
 /** The attempt of a slot, as the executor that has claimed its job makes it. */
-import { readCall } from "../engine/call-page.ts";
+import { readCall } from "../run/queue/call-page.ts";
 import type { Job, Settlement } from "../run-api/groups.ts";
 import { repairedBody } from "../text/schema/repair.ts";
 import { attemptCall, takeSamples, type Attempt, type AttemptPlace } from "./attempt.ts";

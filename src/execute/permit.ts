@@ -1,6 +1,6 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
 import type { AcquireReply, AcquireRequest, SingleSettlement } from "../run-api/calls.ts";
-import { callIdOf } from "../engine/log.ts";
+import { callIdOf } from "../run/log.ts";
 import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";

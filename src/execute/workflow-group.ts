@@ -4,7 +4,7 @@
  * created, or if it ends before its group does, lanes take the group over.
  */
 import type { GroupName } from "../../durable-objects/address.ts";
-import { workerOf } from "../engine/shard.ts";
+import { workerOf } from "../run/leases/shard.ts";
 import type { ClaimReply, GroupView, WorkerState } from "../run-api/groups.ts";
 import type { RunCaller } from "../run-client/caller.ts";
 import { GroupExecutor, type GroupExecutorDeps } from "./group-executor.ts";

@@ -1,8 +1,8 @@
 /** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
 import { DIMENSIONS, type Amounts, type Limits } from "../run/money/ledger.ts";
 import { usdOf } from "../run/money/money.ts";
-import type { HeldQuote, Saved } from "../engine/group.ts";
-import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../engine/log.ts";
+import type { HeldQuote, Saved } from "../run/group/group.ts";
+import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { FOLLOWED_EVENT_CHARS_MAX, TEXT_HEAD_CHARS } from "../limits.ts";

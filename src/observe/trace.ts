@@ -4,7 +4,7 @@
  * calls in flight and of dollars. Times are in microseconds since 1970.
  */
 import { usdOf } from "../run/money/money.ts";
-import type { CallName, LoggedEvent } from "../engine/log.ts";
+import type { CallName, LoggedEvent } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import { VOTE_UNDECIDED } from "./events.ts";
 

@@ -1,7 +1,7 @@
 /** What an answer shows of a call that went to several models, or was made several times. */
 import { votesIn, type Samples } from "../run/answers/samples.ts";
 import { usdOf } from "../run/money/money.ts";
-import { round } from "../engine/group.ts";
+import { round } from "../run/group/group.ts";
 import type { SlotView } from "../run-api/groups.ts";
 
 /** The fields beside those of every call; each undefined for a call to which it does not apply. */

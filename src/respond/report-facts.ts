@@ -1,5 +1,5 @@
 /** What a report says of a slot, in whatever form the report is. */
-import { isFinalState } from "../engine/slot.ts";
+import { isFinalState } from "../run/queue/slot.ts";
 import type { WireError } from "../errors.ts";
 import type { SlotView } from "../run-api/groups.ts";
 

@@ -1,5 +1,5 @@
 /** The report on a group as JSON, and in the forms that two other systems read; each is written while slots are read. */
-import { isFinalState } from "../engine/slot.ts";
+import { isFinalState } from "../run/queue/slot.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { MakeCalls } from "../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../run-api/groups.ts";

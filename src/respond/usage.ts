@@ -1,6 +1,6 @@
 /** Tokens and cost as every answer shows them. */
 import { usdOf } from "../run/money/money.ts";
-import type { GroupUsage } from "../engine/group.ts";
+import type { GroupUsage } from "../run/group/group.ts";
 import type { Reason, Spent } from "../errors.ts";
 
 /** The wire's usage object, of one call or of many. */

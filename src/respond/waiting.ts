@@ -1,6 +1,6 @@
 /** What queued calls wait for, on the wire. */
 import type { ShownWaiting } from "../contract/groups.ts";
-import type { Waiting, WaitingFor } from "../engine/waits/waiting-for.ts";
+import type { Waiting, WaitingFor } from "../run/steps/waiting-for.ts";
 
 /** What one slot waits for. */
 export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {

@@ -1,9 +1,9 @@
 /** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
 import type { Amounts } from "../run/money/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
-import type { InstanceLabel } from "../engine/calls/coalescing-window.ts";
-import type { Position } from "../engine/shard.ts";
-import type { TimesOfCall } from "../engine/totals.ts";
+import type { InstanceLabel } from "../run/leases/concurrency-window.ts";
+import type { Position } from "../run/leases/shard.ts";
+import type { TimesOfCall } from "../run/measures/totals.ts";
 import type { Tool } from "../tools/tool.ts";
 import type { Reason } from "../errors.ts";
 import type { Recorded, RecordedCall } from "./replay.ts";

@@ -1,6 +1,6 @@
 /** Messages about a group between its run and the object that feeds the provider's batches. */
 import type { Lease, Outcome } from "../call.ts";
-import type { PageRest } from "../engine/tiers/provider-settle.ts";
+import type { PageRest } from "../run/steps/provider-settle.ts";
 
 /** A call of a batch, as an executor gets it. */
 export type ProviderJob = { lease: Lease; callJson: string };

@@ -8,10 +8,10 @@ import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts"
 import type { Quote } from "../run/money/quote.ts";
 import type { Outcome } from "../call.ts";
 import type { BudgetDocument, UsageDocument } from "../contract/runs.ts";
-import type { CallPage } from "../engine/call-page.ts";
-import type { CreditReport, CreditRequest } from "../engine/credit/terms.ts";
+import type { CallPage } from "../run/queue/call-page.ts";
+import type { CreditReport, CreditRequest } from "../run/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
-import type { ToolReport } from "../engine/log.ts";
+import type { ToolReport } from "../run/log.ts";
 import type { Reason } from "../errors.ts";
 import type { MeterSheet } from "../gate/meter.ts";
 import type { GateGrant } from "../gate/wire.ts";

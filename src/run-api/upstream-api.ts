@@ -1,5 +1,5 @@
 /** The methods of an upstream object: what all runs have learned of one upstream's prompt templates. */
-import type { TemplateRow } from "../engine/learned/templates.ts";
+import type { TemplateRow } from "../run/learned/templates.ts";
 
 export interface UpstreamApi extends Rpc.DurableObjectBranded {
   /** Everything that is known of its templates. */

@@ -3,7 +3,7 @@
  * nothing else of the caller; redirects are not followed, because their targets are not checked.
  */
 import { utf8Bytes } from "../contract/text.ts";
-import type { ToolReport } from "../engine/log.ts";
+import type { ToolReport } from "../run/log.ts";
 import type { Reason } from "../errors.ts";
 import { TOOL_REPLY_BYTES_MAX } from "../limits.ts";
 import type { StartTimer } from "../upstream/exchange.ts";

@@ -1,7 +1,7 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
 import { hasTierPrice } from "../run/money/service-tiers.ts";
 import { BATCH_TIER } from "../call.ts";
-import type { Choice, Target } from "../engine/shard.ts";
+import type { Choice, Target } from "../run/leases/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "../protocol/request/routed-model.ts";

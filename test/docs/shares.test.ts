@@ -1,7 +1,7 @@
 /** The guide names every class of work with its share. */
 import { readFile } from "node:fs/promises";
 import { expect, it } from "vitest";
-import { AGEING_MS } from "../../src/engine/queue.ts";
+import { AGEING_MS } from "../../src/run/queue/queue.ts";
 import { CLASS_SHARES } from "../../src/gate/runs/share.ts";
 
 it("docs/upstreams.md has the shares of the gate, and the time after which a call gains a level", async () => {

@@ -1,7 +1,7 @@
 /** The leases of executors that have sockets: named at each, ended with it, and no heartbeat is needed. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { workerOf } from "../../src/engine/shard.ts";
+import { workerOf } from "../../src/run/leases/shard.ts";
 import {
   CALL_SOCKET_AFTER_MS,
   EXECUTOR_LEASE_MS,

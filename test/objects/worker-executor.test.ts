@@ -1,7 +1,7 @@
 /** A client's Worker as the executor of its group, as its run sees it: claims, leaving, silence, lost replies. */
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { workerOf } from "../../src/engine/shard.ts";
+import { workerOf } from "../../src/run/leases/shard.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { ClaimReply, EndedReply, OpenGroupRequest, WorkerState } from "../../src/run-api/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";

@@ -2,12 +2,12 @@
  * A group that goes through its provider's batches, in virtual time: the engine, the work on the batches, which is built anew
  * from what it has stored before every step, and lanes that send live what is left.
  */
-import { liveAtMs } from "../../src/engine/tiers/live-at.ts";
-import { claimPage, releaseUnclaimed, sendLive } from "../../src/engine/tiers/provider-claim.ts";
-import { endPage, settleAtProvider } from "../../src/engine/tiers/provider-settle.ts";
-import { leaseOf } from "../../src/engine/dispatch.ts";
-import type { Group } from "../../src/engine/group.ts";
-import { settle } from "../../src/engine/settle.ts";
+import { liveAtMs } from "../../src/run/steps/live-at.ts";
+import { claimPage, releaseUnclaimed, sendLive } from "../../src/run/steps/provider-claim.ts";
+import { endPage, settleAtProvider } from "../../src/run/steps/provider-settle.ts";
+import { leaseOf } from "../../src/run/steps/dispatch.ts";
+import type { Group } from "../../src/run/group/group.ts";
+import { settle } from "../../src/run/steps/settle.ts";
 import type { ProviderJob } from "../../src/execute/provider-batch/part.ts";
 import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
 import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/run-api/provider-batch.ts";

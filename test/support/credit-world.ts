@@ -12,17 +12,17 @@ import {
   type Limits,
 } from "../../src/run/money/ledger.ts";
 import type { Usage } from "../../src/call.ts";
-import { openCredit, restoreCredits, termsOf } from "../../src/engine/credit/lend.ts";
-import { applyReport, expireCredits } from "../../src/engine/credit/report.ts";
-import type { StoredCredit } from "../../src/engine/credit/credits.ts";
-import type { CreditReport, CreditTerms } from "../../src/engine/credit/terms.ts";
-import { dispatch } from "../../src/engine/dispatch.ts";
-import { enqueueCall } from "../../src/engine/enqueue.ts";
-import { RunLog, type LoggedEvent } from "../../src/engine/log.ts";
-import { restoreLease, restoreShard } from "../../src/engine/restore.ts";
-import { expireLeases, settle } from "../../src/engine/settle.ts";
-import { shardText, type StoredShard } from "../../src/engine/shard.ts";
-import { EngineState } from "../../src/engine/state.ts";
+import { openCredit, restoreCredits, termsOf } from "../../src/run/steps/lend-credit.ts";
+import { applyReport, expireCredits } from "../../src/run/steps/report-credit.ts";
+import type { StoredCredit } from "../../src/run/credit/credits.ts";
+import type { CreditReport, CreditTerms } from "../../src/run/credit/terms.ts";
+import { dispatch } from "../../src/run/steps/dispatch.ts";
+import { enqueueCall } from "../../src/run/steps/enqueue.ts";
+import { RunLog, type LoggedEvent } from "../../src/run/log.ts";
+import { restoreLease, restoreShard } from "../../src/run/steps/restore.ts";
+import { expireLeases, settle } from "../../src/run/steps/settle.ts";
+import { shardText, type StoredShard } from "../../src/run/leases/shard.ts";
+import { EngineState } from "../../src/run/state.ts";
 import { CreditHolder } from "../../src/run-client/credit/holder.ts";
 import type { CreditReportReply } from "../../src/run-api/credit.ts";
 import { makeFacts, makeTarget, seeded, success } from "./engine.ts";

@@ -2,9 +2,9 @@
 import assert from "node:assert/strict";
 import { addAmounts, zeroAmounts, type Limits } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
-import type { Assignment } from "../../src/engine/dispatch.ts";
-import { groupSeqOf } from "../../src/engine/slot.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import type { Assignment } from "../../src/run/steps/dispatch.ts";
+import { groupSeqOf } from "../../src/run/queue/slot.ts";
+import type { EngineState } from "../../src/run/state.ts";
 import { expectedCharge } from "./engine-charge.ts";
 
 /** An attempt in flight, as its executor knows it. */

@@ -1,7 +1,7 @@
 /** The expected charge of attempts, by arithmetic of the tests' own: the engine's must not confirm itself. */
 import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger, type Limits } from "../../src/run/money/ledger.ts";
 import type { Outcome } from "../../src/call.ts";
-import type { Assignment } from "../../src/engine/dispatch.ts";
+import type { Assignment } from "../../src/run/steps/dispatch.ts";
 import { failure, success } from "./engine.ts";
 import type { PlannedOutcome } from "./engine-plan.ts";
 

@@ -1,8 +1,8 @@
 /** Gates in random histories: they grant, withhold, stop, die and come back. They check that the run keeps to its grants. */
 import assert from "node:assert/strict";
-import type { Assignment } from "../../src/engine/dispatch.ts";
-import type { EngineState } from "../../src/engine/state.ts";
-import { dueExchanges, granted, unreached } from "../../src/engine/upstreams/exchange.ts";
+import type { Assignment } from "../../src/run/steps/dispatch.ts";
+import type { EngineState } from "../../src/run/state.ts";
+import { dueExchanges, granted, unreached } from "../../src/run/steps/exchange.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
 import { makeChunk, makeGrant, makeStopped } from "./gate-grants.ts";
 

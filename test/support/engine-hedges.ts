@@ -1,10 +1,10 @@
 /** A batch in simulated time whose slow calls may be hedged: one lane executes it, and each attempt takes as long as it is told. */
-import { settle } from "../../src/engine/settle.ts";
+import { settle } from "../../src/run/steps/settle.ts";
 import type { Limits } from "../../src/run/money/ledger.ts";
 import type { HedgeRule } from "../../src/call.ts";
-import type { Group } from "../../src/engine/group.ts";
-import { nextReadyMs } from "../../src/engine/next-ready.ts";
-import type { Target } from "../../src/engine/shard.ts";
+import type { Group } from "../../src/run/group/group.ts";
+import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
+import type { Target } from "../../src/run/leases/shard.ts";
 import type { ModelPercentiles } from "../../src/gate/wire.ts";
 import { alike, makeTarget, success, TestEngine } from "./engine.ts";
 

@@ -1,10 +1,10 @@
 /** The invariants of a run's engine between any two turns. Throws the first that is violated. */
 import assert from "node:assert/strict";
 import { DIMENSIONS, addAmounts, zeroAmounts } from "../../src/run/money/ledger.ts";
-import type { Group } from "../../src/engine/group.ts";
-import { groupSeqOf, isFinalState, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/engine/slot.ts";
+import type { Group } from "../../src/run/group/group.ts";
+import { groupSeqOf, isFinalState, indexOf, SLOT_STATES, slotIdOf, type SlotState } from "../../src/run/queue/slot.ts";
 import type { Reason } from "../../src/errors.ts";
-import { sumTotals } from "../../src/engine/totals.ts";
+import { sumTotals } from "../../src/run/measures/totals.ts";
 import { LogAudit } from "./engine-log.ts";
 import { GATES } from "./engine-plan.ts";
 import type { RunUnderTest } from "./engine-run.ts";

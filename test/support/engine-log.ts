@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { addAmounts, zeroAmounts } from "../../src/run/money/ledger.ts";
-import type { GroupHeader } from "../../src/engine/group.ts";
-import type { CallName, LoggedEvent } from "../../src/engine/log.ts";
-import { slotIdOf } from "../../src/engine/slot.ts";
+import type { GroupHeader } from "../../src/run/group/group.ts";
+import type { CallName, LoggedEvent } from "../../src/run/log.ts";
+import { slotIdOf } from "../../src/run/queue/slot.ts";
 import type { RunUnderTest } from "./engine-run.ts";
 
 type EventOf<E extends LoggedEvent["event"]> = Extract<LoggedEvent, { event: E }>;

@@ -1,11 +1,11 @@
 /** Stores a planned run's work and gives it to its engine: settings, pages, facts. */
 import type { CallFacts } from "../../src/call.ts";
-import type { GroupHeader } from "../../src/engine/group.ts";
-import { groupIdOf } from "../../src/engine/group-id.ts";
-import { emitGroupStarted, enqueueSlots } from "../../src/engine/enqueue.ts";
-import { CallPageBuilder, readFacts, type CallPage } from "../../src/engine/call-page.ts";
-import type { StoredLease, Target } from "../../src/engine/shard.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import type { GroupHeader } from "../../src/run/group/group.ts";
+import { groupIdOf } from "../../src/run/queue/group-id.ts";
+import { emitGroupStarted, enqueueSlots } from "../../src/run/steps/enqueue.ts";
+import { CallPageBuilder, readFacts, type CallPage } from "../../src/run/queue/call-page.ts";
+import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
+import type { EngineState } from "../../src/run/state.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
 import { makeHeader } from "./engine.ts";
 import { LEASED, MODELS, type Plan, type PlannedCall } from "./engine-plan.ts";

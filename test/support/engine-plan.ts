@@ -3,7 +3,7 @@
  */
 import * as fc from "fast-check";
 import type { FailureClass, FallbackCause, Priority, StopReason } from "../../src/call.ts";
-import type { Target } from "../../src/engine/shard.ts";
+import type { Target } from "../../src/run/leases/shard.ts";
 import type { Limits } from "../../src/run/money/ledger.ts";
 import { makeTarget } from "./engine.ts";
 import { GATE_MODES, type GateMode } from "./engine-gates.ts";

@@ -1,12 +1,12 @@
 /** A run's rows in memory, as JSON texts: all that an engine under test finds after a crash. */
 import assert from "node:assert/strict";
-import type { EngineState, EngineDeps } from "../../src/engine/state.ts";
-import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/engine/log.ts";
-import type { CallPage } from "../../src/engine/call-page.ts";
-import type { SlotRecord } from "../../src/engine/record.ts";
-import { shardText, type LeaseApart, type StoredLease, type StoredShard, type Target } from "../../src/engine/shard.ts";
-import type { StoredProviderPage } from "../../src/engine/tiers/provider-settle.ts";
-import { groupSeqOf, indexOf } from "../../src/engine/slot.ts";
+import type { EngineState, EngineDeps } from "../../src/run/state.ts";
+import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/run/log.ts";
+import type { CallPage } from "../../src/run/queue/call-page.ts";
+import type { SlotRecord } from "../../src/run/group/record.ts";
+import { shardText, type LeaseApart, type StoredLease, type StoredShard, type Target } from "../../src/run/leases/shard.ts";
+import type { StoredProviderPage } from "../../src/run/steps/provider-settle.ts";
+import { groupSeqOf, indexOf } from "../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../src/run/graph/types.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";

@@ -2,7 +2,7 @@
  * A batch in simulated time: the engine hands out permits, lanes of six execute, each attempt takes as long as it is
  * told to. Beside it the two schedules that a fan-out is measured against.
  */
-import { settle } from "../../src/engine/settle.ts";
+import { settle } from "../../src/run/steps/settle.ts";
 import { WAITING_FETCHES_DEFAULT } from "../../src/limits.ts";
 import { alike, success, TestEngine } from "./engine.ts";
 

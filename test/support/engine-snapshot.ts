@@ -1,7 +1,7 @@
 /** The state that an engine's rows must restore, as plain data: two engines with equal snapshots continue alike. */
 import { DIMENSIONS } from "../../src/run/money/ledger.ts";
-import type { AttemptInFlight } from "../../src/engine/shard.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import type { AttemptInFlight } from "../../src/run/leases/shard.ts";
+import type { EngineState } from "../../src/run/state.ts";
 import { GATES } from "./engine-plan.ts";
 import { followersIn, queuedIn } from "./engine-waiting.ts";
 

@@ -1,6 +1,6 @@
 /** The queued slots and the followers of an engine. Reading them changes nothing: no match is removed. */
-import type { Follower } from "../../src/engine/single-flight.ts";
-import type { EngineState } from "../../src/engine/state.ts";
+import type { Follower } from "../../src/run/leases/single-flight.ts";
+import type { EngineState } from "../../src/run/state.ts";
 
 /** Everything in the queue, ready or delayed, as `[groupSeq, slotId]`. */
 export function queuedIn(state: EngineState): [number, number][] {

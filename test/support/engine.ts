@@ -1,16 +1,16 @@
 /** Makers for tests of the engine: targets, facts, outcomes, and an engine whose stored facts are in a map. */
-import type { TimesOfCall } from "../../src/engine/totals.ts";
+import type { TimesOfCall } from "../../src/run/measures/totals.ts";
 import { ANY_TOKENS } from "../../src/run/money/estimate.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../src/run/money/ledger.ts";
 import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import type { FailureClass, Outcome, Usage } from "../../src/call.ts";
-import { dispatch, type Assignment, type Dispatched } from "../../src/engine/dispatch.ts";
-import { startHedges } from "../../src/engine/hedges/start.ts";
-import type { Group, GroupHeader } from "../../src/engine/group.ts";
-import { enqueueCall, enqueueSlots } from "../../src/engine/enqueue.ts";
-import type { Position, Target } from "../../src/engine/shard.ts";
-import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/engine/slot.ts";
-import { EngineState, type EngineDeps } from "../../src/engine/state.ts";
+import { dispatch, type Assignment, type Dispatched } from "../../src/run/steps/dispatch.ts";
+import { startHedges } from "../../src/run/steps/start-hedges.ts";
+import type { Group, GroupHeader } from "../../src/run/group/group.ts";
+import { enqueueCall, enqueueSlots } from "../../src/run/steps/enqueue.ts";
+import type { Position, Target } from "../../src/run/leases/shard.ts";
+import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../src/run/queue/slot.ts";
+import { EngineState, type EngineDeps } from "../../src/run/state.ts";
 
 /** 1 nano-USD per prompt token and 2 per completion token: sums that a reader can check. */
 export const PLAIN_PRICE: TokenPrice = { inputPicoUsd: 1_000, cachedInputPicoUsd: 1_000, outputPicoUsd: 2_000 };

@@ -3,10 +3,10 @@
  * cannot sleep. What the object does around the engine is its simplest form: turns, a timer for what is due soon, an alarm.
  */
 import type { Outcome } from "../../src/call.ts";
-import { expireQueued } from "../../src/engine/deadline.ts";
-import { nextReadyMs } from "../../src/engine/next-ready.ts";
-import { settle } from "../../src/engine/settle.ts";
-import { dueExchanges, dueLeaves, granted, sampled } from "../../src/engine/upstreams/exchange.ts";
+import { expireQueued } from "../../src/run/steps/deadline.ts";
+import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
+import { settle } from "../../src/run/steps/settle.ts";
+import { dueExchanges, dueLeaves, granted, sampled } from "../../src/run/steps/exchange.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../src/gate/memory.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";

@@ -2,7 +2,7 @@
  * A simulation of runs, a gate and a provider, with a fake clock: what the run's side of a gate does, in its simplest form,
  * with exchanges that take time and may be lost.
  */
-import { LatencyNews, lineOf } from "../../src/engine/upstreams/latency-news.ts";
+import { LatencyNews, lineOf } from "../../src/run/gates/latency-changes.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
 import type { Adaptive } from "../../src/gate/settings.ts";

@@ -5,7 +5,7 @@ import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest } from "../../src/run-api/calls.ts";
 import type { OpenGroupRequest } from "../../src/run-api/groups.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
-import { CallPageBuilder, type CallPage } from "../../src/engine/call-page.ts";
+import { CallPageBuilder, type CallPage } from "../../src/run/queue/call-page.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { RunObject, type LaneObject } from "../../src/index.ts";
 import type { TestRun } from "./objects-run.ts";

@@ -1,5 +1,5 @@
 /** What a run's log says, up to its last line: calls, groups, money, failures. Lines are applied in order, each once. */
-import { addDuration, noDurations } from "../../src/engine/measures/percentiles.ts";
+import { addDuration, noDurations } from "../../src/run/measures/percentiles.ts";
 import type { Attempt, Call, CallState } from "./call.ts";
 import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
 

@@ -1,4 +1,4 @@
-import { percentilesOf, type Durations } from "../../src/engine/measures/percentiles.ts";
+import { percentilesOf, type Durations } from "../../src/run/measures/percentiles.ts";
 import { countText, durationText, usdText } from "../model/format.ts";
 import { progressOf } from "../model/progress.ts";
 import type { RunState } from "../model/run-state.ts";

@@ -1,8 +1,8 @@
 /** The one call of an executor: it settles what has ended, and waits here for what dispatch gives it. */
-import { LOST } from "../../../src/engine/retry.ts";
-import { heartbeat, loseAttempts, settle } from "../../../src/engine/settle.ts";
-import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
-import { sampled } from "../../../src/engine/upstreams/exchange.ts";
+import { LOST } from "../../../src/run/gates/retry.ts";
+import { heartbeat, loseAttempts, settle } from "../../../src/run/steps/settle.ts";
+import { isWorker, WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
+import { sampled } from "../../../src/run/steps/exchange.ts";
 import { EXECUTOR_CALLS_MAX, WORKER_CALLS_MAX } from "../../../src/limits.ts";
 import type { ClaimReply, Settlement, WorkerState } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";

@@ -1,7 +1,7 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
-import { sleepsAtGates } from "../../../src/engine/next-ready.ts";
-import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/engine/shard.ts";
-import type { EngineState } from "../../../src/engine/state.ts";
+import { sleepsAtGates } from "../../../src/run/steps/next-ready.ts";
+import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
+import type { EngineState } from "../../../src/run/state.ts";
 import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
 import type { RunState } from "../state.ts";
 

@@ -4,11 +4,11 @@
  * what it still holds is lost at once; a socket that breaks leaves it the time of a reconnect; and if nothing is heard of it, its
  * leases end with their term.
  */
-import type { Assignment } from "../../../src/engine/dispatch.ts";
-import { doubtLease, heartbeat } from "../../../src/engine/settle.ts";
-import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST, type AttemptInFlight } from "../../../src/engine/shard.ts";
-import { groupSeqOf } from "../../../src/engine/slot.ts";
-import type { EngineState } from "../../../src/engine/state.ts";
+import type { Assignment } from "../../../src/run/steps/dispatch.ts";
+import { doubtLease, heartbeat } from "../../../src/run/steps/settle.ts";
+import { isWorker, WORKER_FIRST, WORKER_SHARD_FIRST, type AttemptInFlight } from "../../../src/run/leases/shard.ts";
+import { groupSeqOf } from "../../../src/run/queue/slot.ts";
+import type { EngineState } from "../../../src/run/state.ts";
 import { CALL_SOCKET_AFTER_MS, EXECUTOR_LEASE_MS, LEASE_TTL_MS } from "../../../src/limits.ts";
 import type { RunState } from "../state.ts";
 

@@ -1,8 +1,8 @@
 /** What the reply to the Worker of a group says of its group. */
 import { answerChars, partsOf } from "../../../src/answer.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import { workerOf } from "../../../src/engine/shard.ts";
-import { isFinalState, slotIdOf } from "../../../src/engine/slot.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import { workerOf } from "../../../src/run/leases/shard.ts";
+import { isFinalState, slotIdOf } from "../../../src/run/queue/slot.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
 import type { EndedReply, EndedSlot, OwnGroup } from "../../../src/run-api/groups.ts";
 import { endedRecord, groupView, viewOf } from "../groups/read.ts";

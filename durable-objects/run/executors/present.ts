@@ -2,7 +2,7 @@
  * Executors that have a socket to the run: they wait there, so that the run sleeps meanwhile, and claim once they are
  * signalled. In memory only: an instance that wakes finds their sockets.
  */
-import { isWorker } from "../../../src/engine/shard.ts";
+import { isWorker } from "../../../src/run/leases/shard.ts";
 
 /** What an executor was sent since its last claim. */
 type Sent = "nothing" | "slots" | "changed";

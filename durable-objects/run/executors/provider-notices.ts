@@ -2,7 +2,7 @@
  * Notices for the objects that feed providers' batches: slots of a group wait for a batch, or a group was stopped.
  * In memory only: a run object that restarts sends them again, which changes nothing.
  */
-import type { EngineState } from "../../../src/engine/state.ts";
+import type { EngineState } from "../../../src/run/state.ts";
 
 /** The run: its open groups, by number. */
 type Groups = { engine: Pick<EngineState, "groups">; openGroups: ReadonlyMap<number, unknown> };

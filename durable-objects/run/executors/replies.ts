@@ -1,9 +1,9 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
-import type { WindowGroup } from "../../../src/engine/calls/coalescing-window.ts";
-import { leaseOf, type Assignment, type Dispatched } from "../../../src/engine/dispatch.ts";
-import { hasInvalidAnswer } from "../../../src/engine/record.ts";
-import { isWorker, WORKER_FIRST, workerOf } from "../../../src/engine/shard.ts";
-import { groupSeqOf } from "../../../src/engine/slot.ts";
+import type { WindowGroup } from "../../../src/run/leases/concurrency-window.ts";
+import { leaseOf, type Assignment, type Dispatched } from "../../../src/run/steps/dispatch.ts";
+import { hasInvalidAnswer } from "../../../src/run/group/record.ts";
+import { isWorker, WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
+import { groupSeqOf } from "../../../src/run/queue/slot.ts";
 import type { Permit } from "../../../src/run-api/calls.ts";
 import type { ClaimReply, Job, OwnGroup } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";

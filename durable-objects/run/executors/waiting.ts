@@ -1,5 +1,5 @@
 /** Executors whose claim is pending: lanes that wait for work, and Workers that wait for work or their group's end. */
-import { isWorker } from "../../../src/engine/shard.ts";
+import { isWorker } from "../../../src/run/leases/shard.ts";
 import { LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, EndedReply } from "../../../src/run-api/groups.ts";
 import { TurnoverMap } from "../../../src/renewed/map.ts";

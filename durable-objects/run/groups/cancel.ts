@@ -1,5 +1,5 @@
 /** Cancelling a group or one of its slots: what is queued never starts, what is in flight is aborted. */
-import { cancelGroup as cancelInEngine, cancelSlot as cancelSlotInEngine } from "../../../src/engine/cancel.ts";
+import { cancelGroup as cancelInEngine, cancelSlot as cancelSlotInEngine } from "../../../src/run/steps/cancel.ts";
 import type { RunState } from "../state.ts";
 
 /** Cancels a group. One that has ended keeps its state. */

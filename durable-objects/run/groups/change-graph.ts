@@ -1,7 +1,7 @@
 /** Changes of a graph that runs: its graph, its header and the calls of its new tasks, in the turn's one transaction. */
-import { CallPageBuilder, type CallPage } from "../../../src/engine/call-page.ts";
-import { changeGraph } from "../../../src/engine/end-slot.ts";
-import type { Group } from "../../../src/engine/group.ts";
+import { CallPageBuilder, type CallPage } from "../../../src/run/queue/call-page.ts";
+import { changeGraph } from "../../../src/run/steps/end-slot.ts";
+import type { Group } from "../../../src/run/group/group.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { patchGraph as patchCompiled } from "../../../src/run/graph/patch.ts";
 import { presentTasks, type CompiledGraph } from "../../../src/run/graph/types.ts";

@@ -1,6 +1,6 @@
 /** Guards before wide runs: a group whose quote is above `confirm_over` of its run is held until it is confirmed. */
-import { readFacts } from "../../../src/engine/call-page.ts";
-import type { HeldQuote } from "../../../src/engine/group.ts";
+import { readFacts } from "../../../src/run/queue/call-page.ts";
+import type { HeldQuote } from "../../../src/run/group/group.ts";
 import type { CallFacts } from "../../../src/call.ts";
 import { quoteFactsOf } from "../../../src/run/graph/quote-facts.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";

@@ -1,6 +1,6 @@
 /** The custom ids that a client gave to the calls of a group; they are stored in the group's pages. */
-import { readCustomIds } from "../../../src/engine/call-page.ts";
-import { slotIdOf } from "../../../src/engine/slot.ts";
+import { readCustomIds } from "../../../src/run/queue/call-page.ts";
+import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { GroupRows } from "../store/groups.ts";
 import type { StoredGroup } from "../store/records.ts";
 

@@ -4,11 +4,11 @@
  * kept is bounded; a call that was dropped is made once more, from the same outputs.
  */
 import type { CallBody } from "../../../src/call.ts";
-import type { ElementCount, ElementSource, GroupGraph } from "../../../src/engine/graph/group-graph.ts";
-import type { Group } from "../../../src/engine/group.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import { groupSeqOf, indexOf, isFinalState, slotIdOf, type SlotFacts } from "../../../src/engine/slot.ts";
-import type { EngineState, SubstitutedFacts } from "../../../src/engine/state.ts";
+import type { ElementCount, ElementSource, GroupGraph } from "../../../src/run/group/group-graph.ts";
+import type { Group } from "../../../src/run/group/group.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import { groupSeqOf, indexOf, isFinalState, slotIdOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
+import type { EngineState, SubstitutedFacts } from "../../../src/run/state.ts";
 import type { Reason } from "../../../src/errors.ts";
 import {
   elementsOf,

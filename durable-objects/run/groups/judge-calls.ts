@@ -5,9 +5,9 @@
 import { VERDICT_SCHEMA, type JudgedStop, type JudgeRule } from "../../../src/run/answers/judged-stop.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../src/contract/call-options.ts";
 import { parseCall } from "../../../src/contract/call.ts";
-import { CallPageBuilder, type CallPage } from "../../../src/engine/call-page.ts";
-import { drainGroup } from "../../../src/engine/end-slot.ts";
-import type { Group } from "../../../src/engine/group.ts";
+import { CallPageBuilder, type CallPage } from "../../../src/run/queue/call-page.ts";
+import { drainGroup } from "../../../src/run/steps/end-slot.ts";
+import type { Group } from "../../../src/run/group/group.ts";
 import type { OpenGroupRequest } from "../../../src/run-api/groups.ts";
 import { PLAIN_RULES } from "../../../src/run-client/groups/plain-rules.ts";
 import type { RunState } from "../state.ts";

@@ -1,6 +1,6 @@
 /** Opening a group for the Worker of its client, which claims its first attempts in the same call. */
-import type { CallPage } from "../../../src/engine/call-page.ts";
-import { workerOf } from "../../../src/engine/shard.ts";
+import type { CallPage } from "../../../src/run/queue/call-page.ts";
+import { workerOf } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, OpenGroupRequest, WorkerState } from "../../../src/run-api/groups.ts";
 import { claim } from "../executors/claim.ts";

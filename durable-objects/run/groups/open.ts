@@ -1,13 +1,13 @@
 /** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
 import { shareOf } from "../../../src/run/money/admit.ts";
 import { infeasibleReason, type FloorSlot } from "../../../src/run/money/feasible.ts";
-import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
-import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/engine/enqueue.ts";
-import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
+import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
+import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/run/steps/enqueue.ts";
+import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Judged } from "../../../src/run/answers/judged-stop.ts";
-import type { GroupHeader, HeldQuote } from "../../../src/engine/group.ts";
-import { liveAtMs } from "../../../src/engine/tiers/live-at.ts";
-import { startGraph } from "../../../src/engine/end-slot.ts";
+import type { GroupHeader, HeldQuote } from "../../../src/run/group/group.ts";
+import { liveAtMs } from "../../../src/run/steps/live-at.ts";
+import { startGraph } from "../../../src/run/steps/end-slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { DIRECT_CALLS_MAX, GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";

@@ -1,7 +1,7 @@
 /** The outputs of slots, as their dependents read them: from the rows, and from what the present turn will write. */
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import { groupSeqOf, indexOf, isFinalState, type SlotState } from "../../../src/engine/slot.ts";
-import type { EngineState } from "../../../src/engine/state.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import { groupSeqOf, indexOf, isFinalState, type SlotState } from "../../../src/run/queue/slot.ts";
+import type { EngineState } from "../../../src/run/state.ts";
 import type { SlotRows } from "../store/slots.ts";
 import type { KeptOutputs } from "./kept-outputs.ts";
 

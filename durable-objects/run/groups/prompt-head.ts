@@ -1,6 +1,6 @@
 /** The beginning of a call's prompt, for readers who look at one call. */
-import { placeOf, readCall } from "../../../src/engine/call-page.ts";
-import { slotIdOf } from "../../../src/engine/slot.ts";
+import { placeOf, readCall } from "../../../src/run/queue/call-page.ts";
+import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { headOf } from "../../../src/protocol/request/prompt-head.ts";
 import type { RunStore } from "../store/store.ts";

@@ -1,9 +1,9 @@
 /** The slots of a group that go through batches of their provider, for the object that feeds these: claims, answers, ends. */
-import { leaseOf, timeoutOf } from "../../../src/engine/dispatch.ts";
-import type { Group } from "../../../src/engine/group.ts";
-import type { AttemptInFlight } from "../../../src/engine/shard.ts";
-import { claimPage, sendLive } from "../../../src/engine/tiers/provider-claim.ts";
-import { endPage, settleAtProvider, storedPage } from "../../../src/engine/tiers/provider-settle.ts";
+import { leaseOf, timeoutOf } from "../../../src/run/steps/dispatch.ts";
+import type { Group } from "../../../src/run/group/group.ts";
+import type { AttemptInFlight } from "../../../src/run/leases/shard.ts";
+import { claimPage, sendLive } from "../../../src/run/steps/provider-claim.ts";
+import { endPage, settleAtProvider, storedPage } from "../../../src/run/steps/provider-settle.ts";
 import { PROVIDER_POLL_MS_DEFAULT } from "../../../src/limits.ts";
 import type {
   ProviderClaim,

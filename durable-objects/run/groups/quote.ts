@@ -1,11 +1,11 @@
 /** What the slots of a group would cost. */
 import type { Quote } from "../../../src/run/money/quote.ts";
 import type { CallFacts } from "../../../src/call.ts";
-import { readFacts, type CallPage } from "../../../src/engine/call-page.ts";
-import { hasCourse } from "../../../src/engine/course/course.ts";
-import { quoteCall } from "../../../src/engine/quotes/call.ts";
-import { quoteOfCourse } from "../../../src/engine/quotes/course.ts";
-import type { Target } from "../../../src/engine/shard.ts";
+import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
+import { hasCourse } from "../../../src/run/group/progress.ts";
+import { quoteCall } from "../../../src/run/quotes/call.ts";
+import { quoteOfCourse } from "../../../src/run/quotes/course.ts";
+import type { Target } from "../../../src/run/leases/shard.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { Refused } from "../../../src/run-api/types.ts";
 import type { RunState } from "../state.ts";

@@ -1,10 +1,10 @@
 /** What readers of groups are sent: from memory while the group is there, from its rows at any time. */
 import { answerChars } from "../../../src/answer.ts";
-import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/engine/record.ts";
-import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/engine/group.ts";
-import { isFinalState, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
-import { shortOf } from "../../../src/engine/waits/paused.ts";
-import { waitsBySlot, waitsOf } from "../../../src/engine/waits/waiting-for.ts";
+import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/run/group/record.ts";
+import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/run/group/group.ts";
+import { isFinalState, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
+import { shortOf } from "../../../src/run/steps/paused.ts";
+import { waitsBySlot, waitsOf } from "../../../src/run/steps/waiting-for.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
 import type { EndedReply, GroupView, SlotView, TierFailure } from "../../../src/run-api/groups.ts";
 import type { RunState } from "../state.ts";

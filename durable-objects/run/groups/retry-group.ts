@@ -3,9 +3,9 @@
  * nothing; in a graph, their dependents start as usual.
  */
 import { shareOf } from "../../../src/run/money/admit.ts";
-import { endSlot, startGraph } from "../../../src/engine/end-slot.ts";
-import { emitGroupStarted } from "../../../src/engine/enqueue.ts";
-import { groupIdOf, groupSalt } from "../../../src/engine/group-id.ts";
+import { endSlot, startGraph } from "../../../src/run/steps/end-slot.ts";
+import { emitGroupStarted } from "../../../src/run/steps/enqueue.ts";
+import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, RetryRequest } from "../../../src/run-api/groups.ts";

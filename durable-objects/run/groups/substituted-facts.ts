@@ -1,7 +1,7 @@
 /** The facts of a call in whose texts references were replaced: measured like those of a call that arrived with these texts. */
 import type { CallBody } from "../../../src/call.ts";
 import { readChatFields, sizeOf, type TextSize } from "../../../src/contract/chat-fields.ts";
-import type { SlotFacts } from "../../../src/engine/slot.ts";
+import type { SlotFacts } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { PROMPT_BYTES_MAX } from "../../../src/limits.ts";
 

@@ -2,10 +2,10 @@
  * Exports the run's log as spans to the operator's collector: after turns, in batches, a few seconds late. Nothing waits for
  * it. How far it came is stored with each post, so that the next instance goes on there.
  */
-import type { GroupHeader } from "../../../src/engine/group.ts";
-import { slotIdOf } from "../../../src/engine/slot.ts";
-import { groupSalt, groupSeqOfId } from "../../../src/engine/group-id.ts";
-import type { RunLog } from "../../../src/engine/log.ts";
+import type { GroupHeader } from "../../../src/run/group/group.ts";
+import { slotIdOf } from "../../../src/run/queue/slot.ts";
+import { groupSalt, groupSeqOfId } from "../../../src/run/queue/group-id.ts";
+import type { RunLog } from "../../../src/run/log.ts";
 import {
   LOG_EXPORT_CHARS_MAX,
   OTLP_ERROR_PAUSE_MS,

@@ -2,7 +2,7 @@
  * The run's log as rows: one per write, its key the number of its last event, its events one JSON text per line. A write
  * that is too large for one row takes several.
  */
-import type { LoggedEvent, LogWrite } from "../../../src/engine/log.ts";
+import type { LoggedEvent, LogWrite } from "../../../src/run/log.ts";
 import { LOG_ROW_CHARS_MAX } from "../../../src/limits.ts";
 import type { LogRow } from "../../../src/run-api/log.ts";
 import type { Rows } from "../store/sql.ts";

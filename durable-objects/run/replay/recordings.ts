@@ -3,8 +3,8 @@
  * calls. What a turn records is replayed from the next turn on, when it is in storage.
  */
 import { answerChars, partsOf } from "../../../src/answer.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import { groupSeqOf } from "../../../src/engine/slot.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import { groupSeqOf } from "../../../src/run/queue/slot.ts";
 import {
   ANSWERS_REPLY_CHARS_MAX,
   RECORDED_ANSWERS_MAX,

@@ -4,9 +4,9 @@
  */
 import { partsOf } from "../../../src/answer.ts";
 import type { CallFacts } from "../../../src/call.ts";
-import type { Group } from "../../../src/engine/group.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import type { Recall, ReplayDeps } from "../../../src/engine/replay/queue.ts";
+import type { Group } from "../../../src/run/group/group.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import type { Recall, ReplayDeps } from "../../../src/run/group/recorded.ts";
 import { REPLAYED_CALLS_KEPT } from "../../../src/limits.ts";
 import { recordKey } from "../../../src/recordings/content.ts";
 import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/run-api/replay.ts";

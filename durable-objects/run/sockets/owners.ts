@@ -2,8 +2,8 @@
  * What the sockets of owners mean for the run: who has one is alive, so its leases need no heartbeat and its place in the
  * queue is kept; who loses it has the time of a reconnect to come back.
  */
-import { doubtLease, holdLease } from "../../../src/engine/settle.ts";
-import { isWorker, WORKER_FIRST } from "../../../src/engine/shard.ts";
+import { doubtLease, holdLease } from "../../../src/run/steps/settle.ts";
+import { isWorker, WORKER_FIRST } from "../../../src/run/leases/shard.ts";
 import type { ExecutorOwner, GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
 import { DONE_CODE, ENDED_CODE } from "../../../src/run-client/run-socket.ts";
 import { doubtLeases, endLeases, holdFound, renewNamed } from "../executors/leases.ts";

@@ -3,8 +3,8 @@
  * it, together with those after it, and forgotten when others are read. Dispatch is synchronous, so it passes a slot over
  * until its body is here. Memory is bounded: the least recently used are dropped first.
  */
-import type { BodyPlace } from "../../../src/engine/call-page.ts";
-import type { BodyState } from "../../../src/engine/state.ts";
+import type { BodyPlace } from "../../../src/run/queue/call-page.ts";
+import type { BodyState } from "../../../src/run/state.ts";
 import {
   BODY_CACHE_CHARS_MAX,
   BODY_LOADS_MAX,

@@ -7,10 +7,10 @@
  *
  * What is read here may also be a single call with a row of its own: see singles.ts.
  */
-import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/engine/slot.ts";
+import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/run/queue/slot.ts";
 import { wholeGraphJson } from "./graph-json.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
-import type { StoredSettled } from "../../../src/engine/shard.ts";
+import type { StoredSettled } from "../../../src/run/leases/shard.ts";
 import { chunkEnd } from "./slots.ts";
 import { unsettled, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";

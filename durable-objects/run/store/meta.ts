@@ -3,8 +3,8 @@
  * how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
  */
 import * as z from "zod";
-import { zeroTotals, type Totals } from "../../../src/engine/totals.ts";
-import type { StoredCredit } from "../../../src/engine/credit/credits.ts";
+import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";
+import type { StoredCredit } from "../../../src/run/credit/credits.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/run-api/runs.ts";
 import type { Rows } from "./sql.ts";

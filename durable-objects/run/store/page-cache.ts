@@ -4,8 +4,8 @@
  * Once every body of a page was read, the bodies are dropped, because most calls are sent once; its facts stay, which
  * settlements need. A page whose bodies are read again, for a retry, keeps them.
  */
-import { placeOf, readFacts, type BodyPlace } from "../../../src/engine/call-page.ts";
-import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/engine/slot.ts";
+import { placeOf, readFacts, type BodyPlace } from "../../../src/run/queue/call-page.ts";
+import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import { instanceMemory, type InstanceMemory, type Member } from "./instance-memory.ts";
 import type { StoredPage } from "./records.ts";

@@ -3,13 +3,13 @@
  * decides how much that is.
  */
 import { Ledger } from "../../../src/run/money/ledger.ts";
-import { readFacts } from "../../../src/engine/call-page.ts";
-import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/engine/end-slot.ts";
-import { enqueueSlots, releaseTiers, setTiers } from "../../../src/engine/enqueue.ts";
-import type { Group, GroupHeader } from "../../../src/engine/group.ts";
-import { restoreExtra } from "../../../src/engine/hedges/spend.ts";
-import { eventsAfter, RunLog } from "../../../src/engine/log.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
+import { readFacts } from "../../../src/run/queue/call-page.ts";
+import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/run/steps/end-slot.ts";
+import { enqueueSlots, releaseTiers, setTiers } from "../../../src/run/steps/enqueue.ts";
+import type { Group, GroupHeader } from "../../../src/run/group/group.ts";
+import { restoreExtra } from "../../../src/run/steps/hedge-spend.ts";
+import { eventsAfter, RunLog } from "../../../src/run/log.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
 import {
   requeueTried,
   restoreGraph,
@@ -18,9 +18,9 @@ import {
   restoreShard,
   restoreSlot,
   restoreWindows,
-} from "../../../src/engine/restore.ts";
-import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/engine/shard.ts";
-import { EngineState, type EngineDeps } from "../../../src/engine/state.ts";
+} from "../../../src/run/steps/restore.ts";
+import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/run/leases/shard.ts";
+import { EngineState, type EngineDeps } from "../../../src/run/state.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { PARALLEL_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/run-api/runs.ts";

@@ -12,10 +12,10 @@ import type {
   GroupUsage,
   Paused,
   Saved,
-} from "../../../src/engine/group.ts";
-import type { TailEvent } from "../../../src/engine/log.ts";
-import type { StoredShard } from "../../../src/engine/shard.ts";
-import type { SlotState } from "../../../src/engine/slot.ts";
+} from "../../../src/run/group/group.ts";
+import type { TailEvent } from "../../../src/run/log.ts";
+import type { StoredShard } from "../../../src/run/leases/shard.ts";
+import type { SlotState } from "../../../src/run/queue/slot.ts";
 
 /** A group as stored. `defaultsJson` holds the call settings that its slots share. */
 export type StoredGroup = {

@@ -2,8 +2,8 @@
  * Which groups of a run a restart need not read: nothing changes them any more, and what they add to the statistics is in one sum. It is written
  * with the row of a shard, which a turn writes anyway. So an object wakes by what is open, not by all that the run has ever done.
  */
-import type { GroupHeader } from "../../../src/engine/group.ts";
-import type { StoredSettled } from "../../../src/engine/shard.ts";
+import type { GroupHeader } from "../../../src/run/group/group.ts";
+import type { StoredSettled } from "../../../src/run/leases/shard.ts";
 import { OPENINGS_KEPT, OPENINGS_RECALLED_MS, SETTLED_OPEN_MAX } from "../../../src/limits.ts";
 import { TurnoverMap } from "../../../src/renewed/map.ts";
 import { countGroup } from "../counters.ts";

@@ -7,9 +7,9 @@
  * every KEYS_PER_ROW keys are also in one row of the table `keys`.
  */
 import { answerChars } from "../../../src/answer.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import type { LeaseApart, StoredSettled } from "../../../src/engine/shard.ts";
-import { SLOT_IDS_PER_GROUP } from "../../../src/engine/slot.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import type { LeaseApart, StoredSettled } from "../../../src/run/leases/shard.ts";
+import { SLOT_IDS_PER_GROUP } from "../../../src/run/queue/slot.ts";
 import { KEYS_PER_ROW, SINGLE_CHARS_MAX, SINGLE_KEYS_CHARS_MAX } from "../../../src/limits.ts";
 import type { IdempotencyKey } from "../../../src/run-api/types.ts";
 import type { GroupResult, KeyRecord, StoredGroup, StoredPage } from "./records.ts";

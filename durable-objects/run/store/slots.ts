@@ -12,8 +12,8 @@
  * The slot of a single call that has a row of its own is in that row: see singles.ts.
  */
 import type { AnswerParts } from "../../../src/call.ts";
-import type { Course, SlotChecks, SlotRecord } from "../../../src/engine/record.ts";
-import { groupSeqOf, indexOf, rangeOf, type SlotState } from "../../../src/engine/slot.ts";
+import type { Course, SlotChecks, SlotRecord } from "../../../src/run/group/record.ts";
+import { groupSeqOf, indexOf, rangeOf, type SlotState } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
 import { RECORDED_SINGLES, type SingleRows } from "./singles.ts";

@@ -19,18 +19,18 @@
  * There are no secondary indexes and no row per claim: what is next and what is orphaned is derived on start. A slot of
  * a page with neither slot row nor lease is queued, or has ended the way its group's row says.
  */
-import type { StoredProviderPage } from "../../../src/engine/tiers/provider-settle.ts";
-import type { LeaseApart, StoredShard } from "../../../src/engine/shard.ts";
+import type { StoredProviderPage } from "../../../src/run/steps/provider-settle.ts";
+import type { LeaseApart, StoredShard } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import { readTail } from "../../../src/engine/log.ts";
+import { readTail } from "../../../src/run/log.ts";
 import type { StoredAnswer } from "../../../src/run-api/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
 import { LogRows } from "../log/rows.ts";
 import { storedGraphJson } from "./graph-json.ts";
 import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
-import { groupSeqOf, indexOf, slotIdOf } from "../../../src/engine/slot.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
 import type { ChildRecord, GroupResult, KeyRecord, ShardRecord } from "./records.ts";
 import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";

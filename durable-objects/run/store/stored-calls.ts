@@ -3,12 +3,12 @@
  * the group; the bodies of large groups are in R2 instead, and a call of a graph has the outputs of other tasks inserted.
  */
 import type { CallBody } from "../../../src/call.ts";
-import { readCall, type CallPage } from "../../../src/engine/call-page.ts";
-import type { ElementCount, ElementSource } from "../../../src/engine/graph/group-graph.ts";
-import type { Group } from "../../../src/engine/group.ts";
-import type { SlotRecord } from "../../../src/engine/record.ts";
-import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../../src/engine/slot.ts";
-import type { BodyState, EngineState, SubstitutedFacts } from "../../../src/engine/state.ts";
+import { readCall, type CallPage } from "../../../src/run/queue/call-page.ts";
+import type { ElementCount, ElementSource } from "../../../src/run/group/group-graph.ts";
+import type { Group } from "../../../src/run/group/group.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
+import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
+import type { BodyState, EngineState, SubstitutedFacts } from "../../../src/run/state.ts";
 import { GraphCalls } from "../groups/graph-calls.ts";
 import type { BodyCache } from "./body-cache.ts";
 import { PageCache } from "./page-cache.ts";

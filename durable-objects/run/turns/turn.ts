@@ -2,15 +2,15 @@
  * The second half of a turn: after the operations of a turn have changed the run, it hands out permits, writes everything
  * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
  */
-import { giveUpStopped } from "../../../src/engine/cancel.ts";
-import { expireQueued } from "../../../src/engine/deadline.ts";
-import { dispatch } from "../../../src/engine/dispatch.ts";
-import { startHedges } from "../../../src/engine/hedges/start.ts";
-import { replayQueued } from "../../../src/engine/replay/recall.ts";
-import { expireLeases } from "../../../src/engine/settle.ts";
-import { leaseApart, shardText, type AttemptInFlight } from "../../../src/engine/shard.ts";
-import { attemptIdOf, groupSeqOf } from "../../../src/engine/slot.ts";
-import { releaseUnclaimed } from "../../../src/engine/tiers/provider-claim.ts";
+import { giveUpStopped } from "../../../src/run/steps/cancel.ts";
+import { expireQueued } from "../../../src/run/steps/deadline.ts";
+import { dispatch } from "../../../src/run/steps/dispatch.ts";
+import { startHedges } from "../../../src/run/steps/start-hedges.ts";
+import { replayQueued } from "../../../src/run/steps/recall.ts";
+import { expireLeases } from "../../../src/run/steps/settle.ts";
+import { leaseApart, shardText, type AttemptInFlight } from "../../../src/run/leases/shard.ts";
+import { attemptIdOf, groupSeqOf } from "../../../src/run/queue/slot.ts";
+import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { SWEEP_MS } from "../../../src/limits.ts";
 import { endUnsent } from "../calls.ts";

@@ -1,8 +1,8 @@
 /** The lines of a batch's files: those that go to a provider, and those that come back, on their way into the run. */
 import { batchUrl, type BatchedEndpoint } from "../../batch/endpoints.ts";
 import type { CallBody, Lease } from "../../call.ts";
-import { readCall } from "../../engine/call-page.ts";
-import { groupSeqOf, indexOf } from "../../engine/slot.ts";
+import { readCall } from "../../run/queue/call-page.ts";
+import { groupSeqOf, indexOf } from "../../run/queue/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
 import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../run-api/provider-batch.ts";
 import { bodyToSend } from "../../text/schema/sent.ts";

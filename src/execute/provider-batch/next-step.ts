@@ -1,5 +1,5 @@
 /** Decides the next step for a batch at a provider, and what an answer of the provider means for it. Pure. */
-import type { PageRest } from "../../engine/tiers/provider-settle.ts";
+import type { PageRest } from "../../run/steps/provider-settle.ts";
 import {
   PROVIDER_CANCEL_MS_MAX,
   PROVIDER_FIND_MS,

@@ -2,7 +2,7 @@
 import { STANDARD_TIERS } from "../../run/money/service-tiers.ts";
 import type { BatchedEndpoint } from "../../batch/endpoints.ts";
 import { BATCH_TIER, type Lease, type Outcome, type Usage } from "../../call.ts";
-import { unsentAt } from "../../engine/tiers/provider-settle.ts";
+import { unsentAt } from "../../run/steps/provider-settle.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { classify, failed } from "../../upstream/classify.ts";
 import type { Upstream } from "../../upstream/config/types.ts";

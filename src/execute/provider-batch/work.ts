@@ -3,7 +3,7 @@
  * settles its results. Between two steps everything that matters is in the job, which is stored before a request whose
  * repetition would cost money. A step that throws is retried from the stored job.
  */
-import type { PageRest } from "../../engine/tiers/provider-settle.ts";
+import type { PageRest } from "../../run/steps/provider-settle.ts";
 import { batchUrl } from "../../batch/endpoints.ts";
 import { BATCH_ALARM_MS, PROVIDER_BATCHES_OPEN_MAX } from "../../limits.ts";
 import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../run-api/provider-batch.ts";

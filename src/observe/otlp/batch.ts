@@ -1,5 +1,5 @@
 /** Which events of a log one request exports, and what its result makes of the position in the log. */
-import type { LoggedEvent } from "../../engine/log.ts";
+import type { LoggedEvent } from "../../run/log.ts";
 import { OTLP_BODY_CHARS_MAX, OTLP_INTERVAL_MS, OTLP_RETRY_MS, OTLP_SPANS_MAX, OTLP_TRIES_MAX } from "../../limits.ts";
 import { spanEndedBy, type NamedSpan, type TracedRun } from "./spans.ts";
 

@@ -8,7 +8,7 @@
  */
 import { usdOf } from "../../run/money/money.ts";
 import type { SpanContent } from "../../call.ts";
-import type { CallName, LoggedEvent } from "../../engine/log.ts";
+import type { CallName, LoggedEvent } from "../../run/log.ts";
 import { OTLP_TEXT_CHARS_MAX } from "../../limits.ts";
 import { attemptKey, type TraceContext } from "../../trace-context.ts";
 import { callIdOf, callTitle, codeOf } from "../trace.ts";

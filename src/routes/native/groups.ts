@@ -6,7 +6,7 @@ import type { GroupView, SlotView } from "../../run-api/groups.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseGroupQuery, parseReportQuery, parseResultsQuery, type ReportFormat } from "../../contract/groups.ts";
-import { groupSalt, groupSeqOfId } from "../../engine/group-id.ts";
+import { groupSalt, groupSeqOfId } from "../../run/queue/group-id.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { runningJson } from "../../respond/batch-json.ts";

@@ -7,7 +7,7 @@ import type { Quote } from "../../run/money/quote.ts";
 import type { AppEnv } from "../../context.ts";
 import type { BatchRequest, QuoteReply } from "../../contract/batch.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
-import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
+import { CallPageBuilder, type CallPage } from "../../run/queue/call-page.ts";
 import { Refusal } from "../../errors.ts";
 import { PAGES_CALL_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";

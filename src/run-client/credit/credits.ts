@@ -6,9 +6,9 @@
  */
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { CallFacts, CallRules } from "../../call.ts";
-import type { CallLabel, WindowGroup } from "../../engine/calls/coalescing-window.ts";
-import type { CreditReport, CreditRequest } from "../../engine/credit/terms.ts";
-import type { Target } from "../../engine/shard.ts";
+import type { CallLabel, WindowGroup } from "../../run/leases/concurrency-window.ts";
+import type { CreditReport, CreditRequest } from "../../run/credit/terms.ts";
+import type { Target } from "../../run/leases/shard.ts";
 import {
   CREDIT_AFTER_CALLS,
   CREDIT_HANDOVER_MS,

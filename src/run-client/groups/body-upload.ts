@@ -3,7 +3,7 @@
  * run's object, so that the first calls start without a read of R2. The rest goes to R2, many bodies to an object, and the
  * pages have their places instead. No page is given away before its bodies are stored: call `stored` first.
  */
-import { placedPage, type CallPage } from "../../engine/call-page.ts";
+import { placedPage, type CallPage } from "../../run/queue/call-page.ts";
 import {
   BODY_OBJECT_CHARS_MAX,
   BODY_OBJECT_SLOTS_MAX,

@@ -5,8 +5,8 @@ import type { OpenGroupReply, OpenGroupRequest } from "../../run-api/groups.ts";
 import type { Refused } from "../../run-api/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
 import { modelsOfCalls } from "../../run/answers/aggregate.ts";
-import { hasCourse } from "../../engine/course/course.ts";
-import { CallPageBuilder, type CallPage } from "../../engine/call-page.ts";
+import { hasCourse } from "../../run/group/progress.ts";
+import { CallPageBuilder, type CallPage } from "../../run/queue/call-page.ts";
 import type { CompiledGraph } from "../../run/graph/types.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import {

@@ -3,7 +3,7 @@
  * and holds the time of the group's opening: so runs that are younger cannot have it, and of the others few fit the number.
  */
 import type { Objects } from "../../../durable-objects/address.ts";
-import { groupSalt, groupSeqOfId } from "../../engine/group-id.ts";
+import { groupSalt, groupSeqOfId } from "../../run/queue/group-id.ts";
 import { GROUP_RUNS_SEARCHED_MAX } from "../../limits.ts";
 import type { GroupView } from "../../run-api/groups.ts";
 import { RunCaller } from "../caller.ts";

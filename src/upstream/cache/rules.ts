@@ -6,7 +6,7 @@
  * (November 2026).
  */
 import type { CacheMark } from "../../call.ts";
-import type { TargetCache } from "../../engine/shard.ts";
+import type { TargetCache } from "../../run/leases/shard.ts";
 import { providerAt } from "../../run/money/prices.ts";
 import type { TokenPrice } from "../../run/money/token-price.ts";
 

@@ -4,7 +4,7 @@ import type { PromptCache } from "../cache/rules.ts";
 import type { TokenBounds } from "../../run/money/estimate.ts";
 import type { TokenPrice } from "../../run/money/token-price.ts";
 import type { HedgeRule } from "../../call.ts";
-import type { BatchTerms } from "../../engine/shard.ts";
+import type { BatchTerms } from "../../run/leases/shard.ts";
 import type { Adaptive } from "../../gate/settings.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../../protocol/request/rewrite.ts";

@@ -6,7 +6,7 @@ import { parseBatch } from "../../../src/contract/batch.ts";
 import { parseDag } from "../../../src/contract/graph/dag.ts";
 import { parseDagPatch } from "../../../src/contract/graph/patch.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
-import { CallPageBuilder, readCall, withoutDefaults } from "../../../src/engine/call-page.ts";
+import { CallPageBuilder, readCall, withoutDefaults } from "../../../src/run/queue/call-page.ts";
 
 function accepted<T>(read: { ok: true; value: T } | { ok: false; reason: unknown }): T {
   if (!read.ok) throw new Error(JSON.stringify(read.reason));

@@ -1,5 +1,5 @@
 import { describe, expect, it, vi } from "vitest";
-import { workerOf } from "../../../src/engine/shard.ts";
+import { workerOf } from "../../../src/run/leases/shard.ts";
 import { startWorkflow, type Workflows } from "../../../src/execute/workflow-group.ts";
 import type { RunStub } from "../../../src/run-client/caller.ts";
 

@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LatencyNews } from "../../../src/engine/upstreams/latency-news.ts";
+import { LatencyNews } from "../../../src/run/gates/latency-changes.ts";
 import { Gate } from "../../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../../src/gate/memory.ts";
 import type { GateSettings, PenaltySettings } from "../../../src/gate/settings.ts";

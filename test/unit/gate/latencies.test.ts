@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { LatencyNews, lineOf } from "../../../src/engine/upstreams/latency-news.ts";
+import { LatencyNews, lineOf } from "../../../src/run/gates/latency-changes.ts";
 import { Latencies } from "../../../src/gate/latencies.ts";
 import type { ModelLatency } from "../../../src/gate/wire.ts";
 import { GATE_MODELS_MAX, HEDGE_SAMPLES_MIN, SKETCH_FADES_AT } from "../../../src/limits.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/run/money/ledger.ts";
-import type { LoggedEvent, RunEvent } from "../../../src/engine/log.ts";
+import type { LoggedEvent, RunEvent } from "../../../src/run/log.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { eventLines } from "../../../src/observe/events.ts";
 

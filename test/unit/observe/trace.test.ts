@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Amounts } from "../../../src/run/money/ledger.ts";
-import type { LoggedEvent, RunEvent } from "../../../src/engine/log.ts";
+import type { LoggedEvent, RunEvent } from "../../../src/run/log.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { Trace, type TraceEvent } from "../../../src/observe/trace.ts";
 import { lastOf, spansOf, traceFile } from "../../support/trace-spans.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { groupWaits, waitingFor } from "../../../src/contract/groups.ts";
-import type { WaitingFor } from "../../../src/engine/waits/waiting-for.ts";
+import type { WaitingFor } from "../../../src/run/steps/waiting-for.ts";
 import { runningJson } from "../../../src/respond/batch-json.ts";
 import { resultsPageOf } from "../../../src/respond/results-page.ts";
 import { shownWaiting, shownWaits } from "../../../src/respond/waiting.ts";

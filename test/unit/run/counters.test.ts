@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Counters, timesSince } from "../../../durable-objects/run/counters.ts";
 import type { CounterValues } from "../../../durable-objects/run/store/meta.ts";
-import { newShard, type Shard } from "../../../src/engine/shard.ts";
-import { addTimes, zeroTotals } from "../../../src/engine/totals.ts";
+import { newShard, type Shard } from "../../../src/run/leases/shard.ts";
+import { addTimes, zeroTotals } from "../../../src/run/measures/totals.ts";
 
 function zero(): CounterValues {
   return { totals: zeroTotals(), groups: { slots: 0, parallelGroups: 0, parallelSlots: 0 } };

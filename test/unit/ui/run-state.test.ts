@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { percentilesOf } from "../../../src/engine/measures/percentiles.ts";
+import { percentilesOf } from "../../../src/run/measures/percentiles.ts";
 import { queueMsOf } from "../../../ui/model/call.ts";
 import { durationText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";

@@ -1,6 +1,6 @@
 /** What a route's name resolves to, under the models that a run may use. */
 import { describe, expect, it } from "vitest";
-import type { Target } from "../../../src/engine/shard.ts";
+import type { Target } from "../../../src/run/leases/shard.ts";
 import { toWire } from "../../../src/errors.ts";
 import { parseRoutes } from "../../../src/upstream/config/routes.ts";
 import { targetOf, type ModelRules } from "../../../src/upstream/target.ts";

@@ -1,5 +1,5 @@
 /** Finds the graph that the id in a path names. */
-import { groupSalt, groupSeqOfId } from "../../../engine/group-id.ts";
+import { groupSalt, groupSeqOfId } from "../../../run/queue/group-id.ts";
 import { Refusal } from "../../../errors.ts";
 import { NAME_CHARS_MAX } from "../../../limits.ts";
 import type { GroupView } from "../../../run-api/groups.ts";

@@ -6,7 +6,7 @@ import type { AppEnv } from "../../../context.ts";
 import { jsonOf, readJsonBytes } from "../../../contract/body.ts";
 import type { SharedBody } from "../../../call.ts";
 import { parseDagPatch, type DagOperation } from "../../../contract/graph/patch.ts";
-import { withoutDefaults } from "../../../engine/call-page.ts";
+import { withoutDefaults } from "../../../run/queue/call-page.ts";
 import { Refusal } from "../../../errors.ts";
 import type { ChangeGraphReply, GroupView } from "../../../run-api/groups.ts";
 import { RunCaller } from "../../../run-client/caller.ts";

@@ -8,7 +8,7 @@ import type { AppEnv } from "../../../context.ts";
 import type { DagRequest } from "../../../contract/graph/dag.ts";
 import type { DagQuoteReply } from "../../../contract/graph/replies.ts";
 import type { BudgetDocument } from "../../../contract/runs.ts";
-import { CallPageBuilder, type CallPage } from "../../../engine/call-page.ts";
+import { CallPageBuilder, type CallPage } from "../../../run/queue/call-page.ts";
 import { Refusal } from "../../../errors.ts";
 import { quoteFactsOf } from "../../../run/graph/quote-facts.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { LoggedEvent, RunEvent } from "../../../../src/engine/log.ts";
+import type { LoggedEvent, RunEvent } from "../../../../src/run/log.ts";
 import {
   OTLP_BODY_CHARS_MAX,
   OTLP_INTERVAL_MS,

@@ -1,7 +1,7 @@
 /** Where the spans of calls, groups and runs are if their clients send a traceparent. */
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import type { LoggedEvent, RunEvent } from "../../../../src/engine/log.ts";
+import type { LoggedEvent, RunEvent } from "../../../../src/run/log.ts";
 import { nextBatch } from "../../../../src/observe/otlp/batch.ts";
 import { otlpBody } from "../../../../src/observe/otlp/body.ts";
 import type { TracedRun } from "../../../../src/observe/otlp/spans.ts";

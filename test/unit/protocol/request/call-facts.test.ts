@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CallPageBuilder, readFacts } from "../../../../src/engine/call-page.ts";
+import { CallPageBuilder, readFacts } from "../../../../src/run/queue/call-page.ts";
 import { callFactsOf } from "../../../../src/protocol/request/call-facts.ts";
 
 const chosen = { model: "up/m", priority: 2, timeoutMs: 9 } as const;

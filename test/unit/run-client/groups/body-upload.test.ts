@@ -1,6 +1,6 @@
 /** The bodies of a large group on their way to R2: which pages stay, how the others are cut, what happens on failure. */
 import { describe, expect, it } from "vitest";
-import { CallPageBuilder, placeOf, type CallPage } from "../../../../src/engine/call-page.ts";
+import { CallPageBuilder, placeOf, type CallPage } from "../../../../src/run/queue/call-page.ts";
 import {
   BODY_OBJECT_CHARS_MAX,
   BODY_OBJECT_SLOTS_MAX,

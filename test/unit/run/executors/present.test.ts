@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { PresentExecutors } from "../../../../durable-objects/run/executors/present.ts";
-import { workerOf } from "../../../../src/engine/shard.ts";
+import { workerOf } from "../../../../src/run/leases/shard.ts";
 
 describe("an executor at a socket", () => {
   it("is sent that slots wait once until it claims", () => {

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { KeptOutputs } from "../../../../durable-objects/run/groups/kept-outputs.ts";
 import { outputsFrom } from "../../../../durable-objects/run/groups/outputs.ts";
-import { freshRecord, type SlotRecord } from "../../../../src/engine/record.ts";
-import type { SlotState } from "../../../../src/engine/slot.ts";
+import { freshRecord, type SlotRecord } from "../../../../src/run/group/record.ts";
+import type { SlotState } from "../../../../src/run/queue/slot.ts";
 import { OUTPUTS_KEPT_CHARS_MAX } from "../../../../src/limits.ts";
 
 const record = (id: number, state: SlotState, text: string | null = null): SlotRecord => ({

@@ -1,4 +1,4 @@
-/** The charge by outcome. What settling makes of it is in test/unit/engine/settle.test.ts. */
+/** The charge by outcome. What settling makes of it is in test/unit/run/steps/settle.test.ts. */
 import { describe, expect, it } from "vitest";
 import { chargeFor } from "../../../../src/run/money/charge.ts";
 import { zeroAmounts } from "../../../../src/run/money/ledger.ts";

@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { testimonyOf, withReport, type Witness } from "../../../../src/run/money/witnesses.ts";
-import { learned } from "../../../../src/engine/learned/reports.ts";
-import { Templates, type TemplateRow } from "../../../../src/engine/learned/templates.ts";
+import { learned } from "../../../../src/run/learned/reports.ts";
+import { Templates, type TemplateRow } from "../../../../src/run/learned/templates.ts";
 import {
   PROMPT_TOKENS_FIXED_OPENAI,
   TEMPLATE_LIFE_MS,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { PageCache } from "../../../../durable-objects/run/store/page-cache.ts";
-import { CallPageBuilder, placedPage, type CallPage } from "../../../../src/engine/call-page.ts";
-import { groupSeqOf, indexOf, slotIdOf } from "../../../../src/engine/slot.ts";
+import { CallPageBuilder, placedPage, type CallPage } from "../../../../src/run/queue/call-page.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../../../../src/run/queue/slot.ts";
 import { PAGE_CACHE_BYTES_MAX } from "../../../../src/limits.ts";
 import { makeFacts } from "../../../support/engine.ts";
 

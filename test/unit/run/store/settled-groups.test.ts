@@ -1,7 +1,7 @@
 /** The record of settled groups: what it leaves out needs no reading, and with what is read it counts every group once. */
 import { describe, expect, it } from "vitest";
 import { newestOf, SettledGroups } from "../../../../durable-objects/run/store/settled-groups.ts";
-import type { StoredSettled } from "../../../../src/engine/shard.ts";
+import type { StoredSettled } from "../../../../src/run/leases/shard.ts";
 import { OPENINGS_KEPT, OPENINGS_RECALLED_MS, SETTLED_OPEN_MAX } from "../../../../src/limits.ts";
 
 const LATER_MS = OPENINGS_RECALLED_MS;

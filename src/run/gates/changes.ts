@@ -1,0 +1,122 @@
+/**
+ * What a run has to report to a gate: how its attempts ended there since the last report. A report whose reply was lost is
+ * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
+ */
+import type { MeterSheet } from "../../gate/meter.ts";
+import type { GateFailure, GateReport, RateSample, UsedTokens } from "../../gate/wire.ts";
+import { GATE_SAMPLES_MAX } from "../../limits.ts";
+import { LatencyNews, type Answered } from "./latency-changes.ts";
+import type { GateTokens } from "../leases/tokens.ts";
+
+/** The fields of a report that speak of the time since the last one. */
+type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter" | "used">;
+
+type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
+
+/** News that are in one report, or will be. */
+class Batch {
+  samples: Aged<RateSample>[] = [];
+  readonly failures = new Map<string, Aged<GateFailure>>();
+  readonly latency = new LatencyNews();
+  recovered = false;
+  meter: MeterSheet | null = null;
+  used: UsedTokens | null = null;
+
+  get isUrgent(): boolean {
+    return this.failures.size > 0 || this.recovered;
+  }
+}
+
+/** An attempt that failed in a way that concerns the key. */
+export type Failed = Pick<GateFailure, "class" | "stop" | "hintMs" | "message">;
+
+export class GateNews {
+  #next = new Batch();
+  #sent: Batch | null = null;
+  #number = 0;
+
+  /** Number of the last report. */
+  get number(): number {
+    return this.#number;
+  }
+
+  /** True if the gate must know of something at once. */
+  get isUrgent(): boolean {
+    return this.#next.isUrgent || this.#sent?.isUrgent === true;
+  }
+
+  /** True if headers were seen that are in no report. */
+  get hasSamples(): boolean {
+    return this.#next.samples.length > 0;
+  }
+
+  /** An attempt ended in an answer. */
+  answered(answered: Answered): void {
+    this.#next.latency.answered(answered);
+  }
+
+  /** An answer says what its call has used, for which the run had counted so much. */
+  used({ input, output }: Pick<UsedTokens, "input" | "output">, counted: Readonly<GateTokens>): void {
+    const used = (this.#next.used ??= { input: 0, output: 0, countedInput: 0, countedOutput: 0 });
+    used.input += input;
+    used.output += output;
+    used.countedInput += counted.input;
+    used.countedOutput += counted.all - counted.input;
+  }
+
+  /** An attempt has shown that the key of a stopped gate works again. */
+  recovered(): void {
+    this.#next.recovered = true;
+  }
+
+  /** Headers of an answer were seen. */
+  seen({ ageMs, ...buckets }: RateSample, nowMs: number): void {
+    const { samples } = this.#next;
+    samples.push({ ...buckets, atMs: nowMs - ageMs });
+    samples.sort((a, b) => a.atMs - b.atMs);
+    if (samples.length > GATE_SAMPLES_MAX) samples.shift();
+  }
+
+  /** An attempt failed. */
+  failed({ class: failureClass, stop, hintMs, message }: Failed, nowMs: number): void {
+    const { failures } = this.#next;
+    const key = `${failureClass} ${stop ?? ""}`;
+    const known = failures.get(key);
+    if (known === undefined) {
+      failures.set(key, { class: failureClass, stop, hintMs, message, count: 1, atMs: nowMs });
+      return;
+    }
+    known.count += 1;
+    // A hint counts from its arrival: that of the older failure has run down since.
+    const leftMs = known.hintMs === null ? null : Math.max(0, known.hintMs - (nowMs - known.atMs));
+    known.hintMs = hintMs === null ? leftMs : Math.max(hintMs, leftMs ?? 0);
+    known.message = message ?? known.message;
+    known.atMs = nowMs;
+  }
+
+  /** The news of the next report: those of the last one again, if its reply has not come. */
+  take(nowMs: number, takeSheet: () => MeterSheet | null = () => null): Reported {
+    if (this.#sent === null) {
+      this.#sent = this.#next;
+      this.#next = new Batch();
+      this.#sent.meter = takeSheet();
+      this.#number += 1;
+    }
+    const { samples, failures, latency, recovered, meter, used } = this.#sent;
+    const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
+    return {
+      number: this.#number,
+      latency: latency.reported,
+      samples: samples.map(aged),
+      failures: [...failures.values()].map(aged),
+      recovered,
+      ...(meter === null ? {} : { meter }),
+      ...(used === null ? {} : { used }),
+    };
+  }
+
+  /** The gate has the last report. */
+  acknowledged(): void {
+    this.#sent = null;
+  }
+}

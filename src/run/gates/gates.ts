@@ -1,0 +1,110 @@
+/**
+ * The gates of a run: every decision on an upstream's capacity is made here. An upstream with several keys has a gate for
+ * each. The run's own limits hold in any case: `max_in_flight`, and the Retry-After that one of its attempts has met.
+ */
+import type { Target } from "../leases/shard.ts";
+import { RunGate, type GateWait } from "./gate-client.ts";
+import type { GateTokens } from "../leases/tokens.ts";
+
+type Capacity = Pick<Target, "gate" | "maxInFlight">;
+
+export class Upstreams {
+  readonly #gates = new Map<string, RunGate>();
+  readonly #hasGates: boolean;
+
+  /** @param hasGates False: the run's own limits alone hold. */
+  constructor(hasGates: boolean) {
+    this.#hasGates = hasGates;
+  }
+
+  /** Registers the gate of a target. The largest `maxInFlight` of its targets holds. */
+  add({ gate, maxInFlight }: Capacity): RunGate {
+    const known = this.#gates.get(gate);
+    if (known !== undefined) {
+      known.allow(maxInFlight);
+      return known;
+    }
+    const fresh = new RunGate({ maxInFlight, isShared: this.#hasGates });
+    this.#gates.set(gate, fresh);
+    return fresh;
+  }
+
+  /** Counts an attempt as in flight. `tokens` null = an earlier instance of the run has started it. */
+  attemptStarted(target: Capacity, tokens: GateTokens | null, nowMs: number): void {
+    const gate = this.add(target);
+    if (tokens === null) gate.restored();
+    else gate.started(tokens, nowMs);
+  }
+
+  attemptEnded(target: Capacity): void {
+    this.add(target).ended();
+  }
+
+  /**
+   * True if the gate takes one more attempt now. A gate without a target has no limit to check.
+   * @param lent Attempts that credits may start there.
+   */
+  mayStart(name: string, nowMs: number, lent = 0): boolean {
+    const gate = this.#gates.get(name);
+    if (gate === undefined) return true;
+    return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
+  }
+
+  /** Why attempts wait at a gate; null = they do not, or for the run's own limit. */
+  waitOf(name: string, nowMs: number, lent = 0): GateWait | null {
+    return this.#gates.get(name)?.waitOf(nowMs, lent) ?? null;
+  }
+
+  /** True while the key of a gate is known not to work, and no attempt may find out whether it works again. */
+  isStopped(name: string, nowMs: number): boolean {
+    const gate = this.#gates.get(name);
+    return gate !== undefined && gate.stop !== null && gate.waitOf(nowMs) !== null;
+  }
+
+  /** When time alone lets an attempt start at the first gate that makes them wait; null = at none. */
+  nextReadyMs(nowMs: number): number | null {
+    let next: number | null = null;
+    for (const gate of this.#gates.values()) {
+      const readyAtMs = gate.readyAtMs(nowMs);
+      if (readyAtMs !== null) next = Math.min(next ?? Infinity, readyAtMs);
+    }
+    return next;
+  }
+
+  /** True if a gate makes attempts wait. */
+  holdsUp(nowMs: number): boolean {
+    for (const gate of this.#gates.values()) if (gate.waitOf(nowMs) !== null) return true;
+    return false;
+  }
+
+  /** Lets nothing start before its gate has replied: an earlier instance of the run may have waited there. */
+  waitForReplies(): void {
+    for (const [, gate] of this.shared()) gate.waitForReply();
+  }
+
+  /** True while a key is known not to work. */
+  get hasStop(): boolean {
+    for (const { stop } of this.#gates.values()) if (stop !== null) return true;
+    return false;
+  }
+
+  get(name: string): RunGate | undefined {
+    return this.#gates.get(name);
+  }
+
+  /** The gates by name. */
+  all(): ReadonlyMap<string, RunGate> {
+    return this.#gates;
+  }
+
+  /** True while it takes no attempts because its provider rejects them: after a rate limit, or beyond a learned width. */
+  isLimited(name: string, nowMs: number, lent = 0): boolean {
+    const gate = this.#gates.get(name);
+    return gate !== undefined && (gate.limitedUntilMs > nowMs || gate.isBeyondWidth(nowMs, lent));
+  }
+
+  /** Those that decide for all runs: none if the run decides alone. */
+  shared(): Iterable<[string, RunGate]> {
+    return this.#hasGates ? this.#gates : [];
+  }
+}

@@ -1,0 +1,275 @@
+/**
+ * The ready queue. Order: priority with ageing, then the longer wait, then the older group, then the position in the
+ * group. Slots that are alike (same group, priority, upstream, executor) share a bucket, so choosing one compares the
+ * heads of a few buckets, and a queued slot costs eight bytes. Slots that must wait for a retry's delay are in a heap
+ * by time. Once due, they start before the fresh slots of their bucket: they came first, and what their earlier
+ * attempts have cost is lost if they miss their deadline.
+ */
+import type { Priority } from "../../call.ts";
+
+/** A waiting slot gains one priority level per this many ms, so nothing starves. */
+export const AGEING_MS = 30_000;
+
+/**
+ * What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. `upstream`: the
+ * line that they wait in (routes/lines.ts), which is their upstream unless they may go to several.
+ */
+export type BucketKey = {
+  groupSeq: number;
+  upstream: string;
+  priority: Priority;
+  queuedAtMs: number;
+  /** Set if fresh slots start by rank, the largest first, then by id; absent = in the order in which they were queued. */
+  rankOf?: (slotId: number) => number;
+};
+
+/** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on; with ranks, a heap. */
+export type Bucket = BucketKey & { due: number[]; slots: number[]; head: number };
+
+/** The slot of a bucket that starts next. */
+export function headOf(bucket: Bucket): number | undefined {
+  return bucket.due[0] ?? bucket.slots[bucket.head];
+}
+
+/** Slots of one group that wait in the same line; `notBeforeMs`: until then for their retry, null = they could start now. */
+export type QueuedSlots = { line: string; slotIds: number[]; notBeforeMs: number | null };
+
+type Delayed = { notBeforeMs: number; key: BucketKey; slotId: number };
+
+export class ReadyQueue {
+  #buckets = new Map<string, Bucket>();
+  #delayed: Delayed[] = [];
+  #readyCount = 0;
+
+  /** Slots ready to start now. */
+  get readyCount(): number {
+    return this.#readyCount;
+  }
+
+  /** Slots waiting for their delay to end. */
+  get delayedCount(): number {
+    return this.#delayed.length;
+  }
+
+  /** When the next delayed slot is due, or null. */
+  get nextDueMs(): number | null {
+    return this.#delayed[0]?.notBeforeMs ?? null;
+  }
+
+  push(key: BucketKey, slotId: number): void {
+    const bucket = this.#bucket(key);
+    if (bucket.rankOf === undefined) bucket.slots.push(slotId);
+    else pushRanked(bucket.slots, slotId, bucket.rankOf);
+    this.#readyCount += 1;
+  }
+
+  /** Queues a slot that may not start before `notBeforeMs`. */
+  delay(key: BucketKey, slotId: number, notBeforeMs: number): void {
+    const heap = this.#delayed;
+    heap.push({ notBeforeMs, key, slotId });
+    for (let at = heap.length - 1; at > 0;) {
+      const parent = (at - 1) >> 1;
+      if (!swapIfEarlier(heap, at, parent)) break;
+      at = parent;
+    }
+  }
+
+  /** Moves the delayed slots that are due into their buckets, before the fresh ones. */
+  wake(nowMs: number): void {
+    while (this.#delayed[0] !== undefined && this.#delayed[0].notBeforeMs <= nowMs) {
+      const due = popEarliest(this.#delayed);
+      if (due === null) return;
+      this.#bucket(due.key).due.push(due.slotId);
+      this.#readyCount += 1;
+    }
+  }
+
+  /** The bucket whose head starts next, among those that are `eligible`; null if none is. */
+  best(nowMs: number, eligible: (bucket: Bucket) => boolean): Bucket | null {
+    let best: Bucket | null = null;
+    for (const bucket of this.#buckets.values()) {
+      if (eligible(bucket) && (best === null || comesBefore(bucket, best, nowMs))) best = bucket;
+    }
+    return best;
+  }
+
+  /** Removes and returns the head of a bucket. Call it only with a bucket that `best` returned in this turn. */
+  take(bucket: Bucket): number | null {
+    const slotId = headOf(bucket);
+    if (slotId === undefined) return null;
+    if (bucket.due.length > 0) bucket.due.shift();
+    else if (bucket.rankOf !== undefined) popRanked(bucket.slots, bucket.rankOf);
+    else bucket.head += 1;
+    this.#readyCount -= 1;
+    if (bucket.due.length === 0 && bucket.head === bucket.slots.length) this.#forget(bucket);
+    // A long bucket drops its used half now and then, so that a group takes less memory as it is served.
+    else if (bucket.head >= 1_024 && bucket.head * 2 >= bucket.slots.length) {
+      bucket.slots.splice(0, bucket.head);
+      bucket.head = 0;
+    }
+    return slotId;
+  }
+
+  /** The buckets, with how many of their slots could start now. */
+  *ready(): Generator<{ bucket: Bucket; count: number }> {
+    for (const bucket of this.#buckets.values()) {
+      yield { bucket, count: bucket.due.length + bucket.slots.length - bucket.head };
+    }
+  }
+
+  /** The upstreams at which slots of a group wait, for a retry too. Costs a pass over the slots that wait for one. */
+  upstreamsOf(groupSeq: number): Set<string> {
+    const upstreams = new Set<string>();
+    for (const bucket of this.#buckets.values()) if (bucket.groupSeq === groupSeq) upstreams.add(bucket.upstream);
+    for (const { key } of this.#delayed) if (key.groupSeq === groupSeq) upstreams.add(key.upstream);
+    return upstreams;
+  }
+
+  /** The queued slots of a group, by the line that they wait in. Costs a copy of them and a pass over those that wait for a retry. */
+  queuedOf(groupSeq: number): QueuedSlots[] {
+    const queued: QueuedSlots[] = [];
+    for (const bucket of this.#buckets.values()) {
+      if (bucket.groupSeq !== groupSeq) continue;
+      const slotIds = [...bucket.due, ...bucket.slots.slice(bucket.head)];
+      queued.push({ line: bucket.upstream, slotIds, notBeforeMs: null });
+    }
+    for (const { key, slotId, notBeforeMs } of this.#delayed) {
+      if (key.groupSeq === groupSeq) queued.push({ line: key.upstream, slotIds: [slotId], notBeforeMs });
+    }
+    return queued;
+  }
+
+  /**
+   * How many slots and calls that could start now come before the first one of a group; null = the group has none that could.
+   * Costs a pass over the buckets.
+   */
+  aheadOf(groupSeq: number, nowMs: number): number | null {
+    const first = this.best(nowMs, (bucket) => bucket.groupSeq === groupSeq);
+    if (first === null) return null;
+    let ahead = 0;
+    for (const { bucket, count } of this.ready()) if (comesBefore(bucket, first, nowMs)) ahead += count;
+    return ahead;
+  }
+
+  /** The lines in which something waits, for a retry too. */
+  lines(): Set<string> {
+    const lines = new Set<string>();
+    for (const { upstream } of this.#buckets.values()) lines.add(upstream);
+    for (const { key } of this.#delayed) lines.add(key.upstream);
+    return lines;
+  }
+
+  /** Removes and returns every slot that `matches`, in no particular order. Costs a pass over the queue. */
+  remove(matches: (groupSeq: number, slotId: number) => boolean): number[] {
+    const removed: number[] = [];
+    for (const bucket of [...this.#buckets.values()]) {
+      const keep = (slotId: number): boolean => {
+        const matched = matches(bucket.groupSeq, slotId);
+        if (matched) removed.push(slotId);
+        return !matched;
+      };
+      const before = removed.length;
+      bucket.due = bucket.due.filter(keep);
+      bucket.slots = bucket.slots.slice(bucket.head).filter(keep);
+      bucket.head = 0;
+      const { rankOf } = bucket;
+      // What is in order is a heap.
+      if (rankOf !== undefined) bucket.slots.sort((a, b) => rankOf(b) - rankOf(a) || a - b);
+      this.#readyCount -= removed.length - before;
+      if (bucket.due.length + bucket.slots.length === 0) this.#forget(bucket);
+    }
+    const delayed = this.#delayed;
+    this.#delayed = [];
+    for (const entry of delayed) {
+      if (matches(entry.key.groupSeq, entry.slotId)) removed.push(entry.slotId);
+      else this.delay(entry.key, entry.slotId, entry.notBeforeMs);
+    }
+    return removed;
+  }
+
+  #bucket(key: BucketKey): Bucket {
+    const name = nameOf(key);
+    const known = this.#buckets.get(name);
+    if (known !== undefined) return known;
+    const bucket = { ...key, due: [], slots: [], head: 0 };
+    this.#buckets.set(name, bucket);
+    return bucket;
+  }
+
+  #forget(bucket: Bucket): void {
+    this.#buckets.delete(nameOf(bucket));
+  }
+}
+
+function nameOf({ groupSeq, priority, queuedAtMs, upstream }: BucketKey): string {
+  return `${groupSeq} ${priority} ${queuedAtMs} ${upstream}`;
+}
+
+/** Priority with ageing, then the longer wait, then the older group. */
+function comesBefore(a: Bucket, b: Bucket, nowMs: number): boolean {
+  const level = (bucket: Bucket): number => bucket.priority + Math.floor((nowMs - bucket.queuedAtMs) / AGEING_MS);
+  const byLevel = level(b) - level(a);
+  if (byLevel !== 0) return byLevel < 0;
+  if (a.queuedAtMs !== b.queuedAtMs) return a.queuedAtMs < b.queuedAtMs;
+  return a.groupSeq < b.groupSeq;
+}
+
+function swapIfEarlier(heap: Delayed[], child: number, parent: number): boolean {
+  const lower = heap[child];
+  const upper = heap[parent];
+  if (lower === undefined || upper === undefined || lower.notBeforeMs >= upper.notBeforeMs) return false;
+  heap[child] = upper;
+  heap[parent] = lower;
+  return true;
+}
+
+function popEarliest(heap: Delayed[]): Delayed | null {
+  const first = heap[0];
+  const last = heap.pop();
+  if (first === undefined || last === undefined) return null;
+  if (heap.length === 0) return first;
+  heap[0] = last;
+  for (let at = 0; ;) {
+    const left = 2 * at + 1;
+    const right = left + 1;
+    const earlier = (heap[right]?.notBeforeMs ?? Infinity) < (heap[left]?.notBeforeMs ?? Infinity) ? right : left;
+    if (!swapIfEarlier(heap, earlier, at)) return first;
+    at = earlier;
+  }
+}
+
+type RankOf = (slotId: number) => number;
+
+function pushRanked(heap: number[], slotId: number, rankOf: RankOf): void {
+  heap.push(slotId);
+  for (let at = heap.length - 1; at > 0;) {
+    const parent = (at - 1) >> 1;
+    if (!swapIfAhead(heap, at, parent, rankOf)) break;
+    at = parent;
+  }
+}
+
+function popRanked(heap: number[], rankOf: RankOf): void {
+  const last = heap.pop();
+  if (last === undefined || heap.length === 0) return;
+  heap[0] = last;
+  for (let at = 0; ;) {
+    const left = 2 * at + 1;
+    const next = startsBefore(heap[left + 1], heap[left], rankOf) ? left + 1 : left;
+    if (!swapIfAhead(heap, next, at, rankOf)) return;
+    at = next;
+  }
+}
+
+function swapIfAhead(heap: number[], child: number, parent: number, rankOf: RankOf): boolean {
+  const [below, above] = [heap[child], heap[parent]];
+  if (below === undefined || above === undefined || !startsBefore(below, above, rankOf)) return false;
+  heap[child] = above;
+  heap[parent] = below;
+  return true;
+}
+
+function startsBefore(slotId: number | undefined, other: number | undefined, rankOf: RankOf): boolean {
+  if (slotId === undefined || other === undefined) return slotId !== undefined;
+  return rankOf(slotId) - rankOf(other) > 0 || (rankOf(slotId) === rankOf(other) && slotId < other);
+}

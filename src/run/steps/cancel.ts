@@ -1,0 +1,52 @@
+/** Giving up attempts in flight: their cost is unknown, so they stay charged, and their executors must be notified. */
+import type { Reason } from "../../errors.ts";
+import { cancelQueuedSlot, drainGroup } from "./end-slot.ts";
+import type { Group } from "../group/group.ts";
+import { giveUpAttempt } from "./settle.ts";
+import { groupSeqOf, slotIdOf } from "../queue/slot.ts";
+import type { EngineState, InFlight } from "../state.ts";
+
+/** Stops a group: none of its queued slots starts, and its attempts in flight are given up. */
+export function cancelGroup(state: EngineState, group: Group, reason: Reason, nowMs: number): void {
+  drainGroup(state, group, { state: "cancelled", reason, cause: "cancel" }, nowMs);
+  const { seq } = group.header;
+  giveUp(state, ({ lease }) => lease.slotId !== null && groupSeqOf(lease.slotId) === seq, reason, nowMs);
+}
+
+/** Gives up the attempts in flight of the groups that their `stopWhen` has stopped. */
+export function giveUpStopped(state: EngineState, nowMs: number): void {
+  for (const { header, drained } of state.takeStopped()) {
+    if (drained === null) continue;
+    const isOfGroup = ({ lease }: InFlight): boolean =>
+      lease.slotId !== null && groupSeqOf(lease.slotId) === header.seq;
+    giveUp(state, isOfGroup, drained.reason, nowMs);
+  }
+}
+
+/** Cancels one slot of a group: it never starts, or its attempt is given up. A slot that has ended stays as it is. */
+export function cancelSlot(state: EngineState, group: Group, index: number, reason: Reason, nowMs: number): void {
+  const slotId = slotIdOf(group.header.seq, index);
+  // It cannot be taken out of its provider's batch, which may answer it, and bill that.
+  if (group.provider?.isClaimed(index) === true) return group.markCancelled(index);
+  group.provider?.drop(index);
+  if (group.stateOf(index) === "queued") cancelQueuedSlot(state, group, slotId, reason, nowMs);
+  else if (group.stateOf(index) === "running") {
+    group.markCancelled(index);
+    giveUp(state, ({ lease }) => lease.slotId === slotId, reason, nowMs);
+  }
+}
+
+/**
+ * Gives up the attempts in flight that `matches`. The shell notifies lanes of them (`givenUp.takeOfLanes`), the Workers of groups
+ * (`takeOfWorker`) and those of single calls (`takeOfCalls`).
+ */
+export function giveUp(
+  state: EngineState,
+  matches: (inFlight: InFlight) => boolean,
+  reason: Reason,
+  nowMs: number,
+): void {
+  for (const inFlight of [...state.attempts.values()]) {
+    if (matches(inFlight)) giveUpAttempt(state, inFlight, reason, nowMs);
+  }
+}

@@ -1,0 +1,510 @@
+/**
+ * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
+ * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
+ */
+import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
+import { byteTokensMax } from "../money/estimate.ts";
+import { admitWithTemplate } from "../money/template-admit.ts";
+import { shapeOf } from "../money/template.ts";
+import type { Limits } from "../money/ledger.ts";
+import { textSampleOf, withLook } from "../money/text-scale.ts";
+import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
+import type { Reason } from "../../errors.ts";
+import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../limits.ts";
+import { refuseCall } from "./end-call.ts";
+import type { SingleCall } from "../leases/single-call.ts";
+import { atStep, hasCourse } from "../group/progress.ts";
+import { factsOf } from "./enqueue.ts";
+import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
+import type { Group } from "../group/group.ts";
+import { headOf, type Bucket } from "../queue/queue.ts";
+import { hasInvalidAnswer, hasShortAnswer } from "../group/record.ts";
+import { recallOf } from "./recall.ts";
+import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
+import { choose, FRESH, type Chosen, type Gates } from "../gates/choose.ts";
+import { sendable } from "../gates/sendable.ts";
+import { factsWithRepair } from "../group/schema-check.ts";
+import {
+  isWorker,
+  workerOf,
+  type AttemptInFlight,
+  type ChosenFrom,
+  type Position,
+  type PrefixAt,
+  type Target,
+} from "../leases/shard.ts";
+import { attemptIdOf, groupSeqOf, indexOf, type SlotFacts } from "../queue/slot.ts";
+import type { BodyState, EngineState } from "../state.ts";
+import type { TraceContext } from "../../trace-context.ts";
+import { isAtStandardTier, sentTierOf, tieredFacts } from "./sent-tier.ts";
+import { gateTokensOf } from "../leases/tokens.ts";
+import { mayPause, pauseGroup, resumeGroups } from "./paused.ts";
+
+/** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
+export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
+  | { executor: number; slotId: number }
+  | { executor: null; call: SingleCall }
+);
+
+/** The decisions of one turn of dispatch. */
+export type Dispatched = {
+  assignments: Assignment[];
+  /** Single calls that are refused, with their reasons. */
+  refused: { call: SingleCall; reason: Reason }[];
+  /** Why the first queued slot waits: the refusal it would get if it did not; null if none waits for the budget. */
+  waitingFor: Reason | null;
+  /** Whether a group that had paused goes on: its lanes have ended meanwhile. */
+  hasResumed: boolean;
+};
+
+/** The first queued slot or call with what its attempt needs, whoever will execute it. */
+type Candidate = {
+  attemptId: string;
+  attempt: number;
+  facts: CallFacts;
+  /** Why it cannot be sent: what it refers to is not there, or is too long. Absent = it can. */
+  fault?: Reason;
+  queuedAtMs: number;
+  share: Limits | null;
+  learnedCapTokens: number | null;
+  /** Whether it waits for a higher limit rather than be refused, or capped by the budget; absent = it does not. */
+  mayPause?: boolean;
+  onLost: "retry" | "fail";
+  chosenFrom?: ChosenFrom;
+  /** The service tier that its executor asks for; absent = none. */
+  tier?: string | undefined;
+  /** The beginning of its prompt that it shares with others, if its target caches it. */
+  prefix?: PrefixAt;
+} & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
+
+/** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
+export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
+  const hasResumed = resumeGroups(state, nowMs);
+  const result: Dispatched = { assignments: [], refused: [], waitingFor: null, hasResumed };
+  const givenBytes = new Map<number, number>();
+  state.queue.wake(nowMs);
+  // Buckets whose first slot waits for its body, or for the call that writes its prefix: others may overtake it meanwhile.
+  const awaiting = new Set<Bucket>();
+  const gates = gatesOf(state, nowMs);
+  const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
+  while (!state.isPaused && state.attempts.size + state.credits.permits < state.width) {
+    const bucket = state.queue.best(nowMs, eligible);
+    const id = bucket === null ? undefined : headOf(bucket);
+    if (bucket === null || id === undefined) break;
+    const recalled = bucket.groupSeq === 0 ? null : recallOf(state, id);
+    if (recalled === "awaited") {
+      awaiting.add(bucket);
+      continue;
+    }
+    if (recalled !== null) {
+      state.queue.take(bucket);
+      endReplayed(state, id, recalled, nowMs);
+      continue;
+    }
+    const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
+    if (follows(state, bucket, id, candidate)) {
+      state.queue.take(bucket);
+      continue;
+    }
+    const body = bodyOf(state, candidate);
+    if (body === "awaited" || waitsForPrefix(state, candidate, nowMs)) {
+      awaiting.add(bucket);
+      continue;
+    }
+    const decided = body === "lost" ? LOST_BODY : decide(state, candidate, nowMs);
+    if (pauses(state, candidate, decided, nowMs)) continue;
+    if (endsShort(state, candidate, decided)) {
+      state.queue.take(bucket);
+      endWithAnswer(state, id, nowMs);
+      continue;
+    }
+    if (decided.kind === "wait") {
+      // A slot that waits for money is not overtaken: an expensive call must not starve behind cheap ones.
+      result.waitingFor = decided.reason;
+      break;
+    }
+    state.queue.take(bucket);
+    if (candidate.call !== null) state.removeCall(id);
+    if (decided.kind === "refuse") refuse(state, candidate, decided.reason, result, nowMs);
+    else start(state, candidate, decided, { offers, result, givenBytes }, nowMs);
+  }
+  return result;
+}
+
+/**
+ * The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes
+ * nothing.
+ */
+export function startableGroup(state: EngineState, nowMs: number): number | null {
+  if (state.isPaused || state.attempts.size + state.credits.permits >= state.width) return null;
+  const gates = gatesOf(state, nowMs);
+  const awaiting = new Set<Bucket>();
+  const isOfGroup = (bucket: Bucket): boolean =>
+    bucket.groupSeq !== 0 && !awaiting.has(bucket) && mayBegin(state, bucket, gates);
+  for (;;) {
+    const bucket = state.queue.best(nowMs, isOfGroup);
+    const id = bucket === null ? undefined : headOf(bucket);
+    if (bucket === null || id === undefined) return null;
+    const candidate = slotCandidate(state, id, gates);
+    if (!waitsForPrefix(state, candidate, nowMs)) {
+      return decide(state, candidate, nowMs).kind === "wait" ? null : bucket.groupSeq;
+    }
+    awaiting.add(bucket);
+  }
+}
+
+/** Why the slot or call that starts next waits for the budget; null = it does not. Changes nothing. */
+export function budgetWait(state: EngineState, nowMs: number): Reason | null {
+  const gates = gatesOf(state, nowMs);
+  const bucket = state.queue.best(nowMs, (candidate) => mayBegin(state, candidate, gates));
+  const id = bucket === null ? undefined : headOf(bucket);
+  if (bucket === null || id === undefined) return null;
+  const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
+  const decided = decide(state, candidate, nowMs);
+  return decided.kind === "wait" ? decided.reason : null;
+}
+
+/** Whether a call waits for another one to write the beginning of its prompt to the provider's cache. */
+function waitsForPrefix({ prefixes }: EngineState, { prefix }: Candidate, nowMs: number): boolean {
+  return prefix !== undefined && !prefixes.mayStart(prefix.name, nowMs);
+}
+
+const LOST_BODY: Admission = {
+  kind: "refuse",
+  reason: { reason: "internal", message: "the request of this call is gone from R2" },
+};
+
+/** Whether the body of a candidate is at hand: a single call's Worker has it. */
+function bodyOf({ deps }: EngineState, { slotId }: Candidate): BodyState {
+  return slotId === null ? "here" : (deps.bodyOf?.(slotId) ?? "here");
+}
+
+/** Pauses the group of a slot that the budget does not cover, if it waits then: its slots stay queued. */
+function pauses(state: EngineState, { slotId, mayPause: may }: Candidate, decided: Admission, nowMs: number): boolean {
+  const group = slotId === null || may !== true ? undefined : state.groups.get(groupSeqOf(slotId));
+  if (group === undefined || decided.kind !== "refuse" || decided.need === undefined) return false;
+  pauseGroup(state, group, { reason: decided.reason, need: decided.need }, nowMs);
+  return true;
+}
+
+/**
+ * True if a slot ends with the answer that it has: the rest of the budget does not pay for the full cap of one that a learned
+ * cap cut, or for another one than one that does not fit its schema.
+ */
+function endsShort({ tried }: EngineState, { slotId }: Candidate, decided: Admission): boolean {
+  const record = slotId === null ? undefined : tried.get(slotId);
+  if (hasInvalidAnswer(record)) return decided.kind === "refuse";
+  if (!hasShortAnswer(record)) return false;
+  return decided.kind === "refuse" || decided.capKind === "budget";
+}
+
+/** True if an equal call is in flight: then the candidate follows it and waits for its outcome. */
+function follows(state: EngineState, bucket: Bucket, id: number, candidate: Candidate): boolean {
+  const { facts, call } = candidate;
+  if (facts.dedupeKey === undefined) return false;
+  const { groupSeq, upstream, priority, queuedAtMs } = bucket;
+  const follower = { bucket: { groupSeq, upstream, priority, queuedAtMs }, id, call };
+  return state.singleFlight.follow(facts.dedupeKey, leaderName(candidate), follower);
+}
+
+/** The name of a call as a leader in single flight. */
+function leaderName({ slotId, call }: Candidate): string {
+  return slotId === null ? call.callId : String(slotId);
+}
+
+function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
+  if (!mayBegin(state, bucket, gates)) return false;
+  return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;
+}
+
+/** Whether the limits of its targets and of its group leave room for the first of a bucket. */
+function mayBegin(state: EngineState, bucket: Bucket, gates: Gates): boolean {
+  const line = state.lines.get(bucket.upstream);
+  const isOpen =
+    line === undefined ? gates.mayStart(bucket.upstream) : choose(line.target, line.position, gates) !== null;
+  if (!isOpen) return false;
+  if (bucket.groupSeq === 0) return true;
+  const group = state.groups.get(bucket.groupSeq);
+  return (
+    group !== undefined && group.mayStart && group.inFlight < group.header.concurrency && !yieldsToJudge(state, group)
+  );
+}
+
+/**
+ * Whether the last permit is for the judge that is asked whether the group has enough: the slots that it may cancel must not
+ * keep it waiting. Whoever executes the group has room before a lane comes for the judge's call.
+ */
+function yieldsToJudge({ groups, attempts, credits, width }: EngineState, { judgedStop }: Group): boolean {
+  if (judgedStop === null || judgedStop.openCallSeq === null) return false;
+  const isQueued = groups.get(judgedStop.openCallSeq)?.counts.queued === 1;
+  return isQueued && attempts.size + credits.permits >= width - 1;
+}
+
+/** What the choice of a target is made by. */
+export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gates {
+  return {
+    mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
+    isStopped: (gate) => upstreams.isStopped(gate, nowMs),
+    isLimited: (gate) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate)),
+    inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
+  };
+}
+
+function callCandidate(state: EngineState, place: number, gates: Gates): Candidate {
+  const call = state.calls.get(place);
+  if (call === undefined) throw new Error(`the single call at position ${place} is queued but not known`);
+  const { attempt, queuedAtMs, onLost } = call;
+  const { target, ...from } = chosen(call.target, call.position, gates);
+  const tier = sentTierOf(call.facts, state.serviceTier, target);
+  const facts = tieredFacts(call.facts, tier);
+  const prefix = prefixOfCall(state, facts, target);
+  return {
+    attemptId: `${call.callId}.${attempt}`,
+    attempt,
+    facts: markedFacts(facts, prefix),
+    tier,
+    ...(prefix === null ? {} : { prefix }),
+    target,
+    ...from,
+    queuedAtMs,
+    share: null,
+    learnedCapTokens: null,
+    onLost,
+    slotId: null,
+    call,
+  };
+}
+
+function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candidate {
+  const group = state.groups.get(groupSeqOf(slotId));
+  if (group === undefined) throw new Error(`slot ${slotId} is queued but its group is not known`);
+  const { facts, ...fault } = sentFactsOf(state, group, slotId);
+  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const { target, ...from } =
+    asked === null ? { target: null } : chosen(sendable(asked, facts), state.tried.get(slotId)?.position, gates);
+  const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;
+  const queuedAtMs = group.header.openedAtMs;
+  const { share, onLost } = group.header;
+  const learnedCapTokens = target === null ? null : learnedCapFor(state, group, facts, { slotId, target });
+  const isLone = group.header.single !== null;
+  const prefix = isLone ? prefixOfCall(state, facts, target) : target === null ? null : prefixAt(facts, target);
+  const hasTier = target !== null && !isAtStandardTier(group, slotId);
+  const tier = hasTier ? sentTierOf(facts, state.serviceTier, target) : undefined;
+  const rules = { share, learnedCapTokens, mayPause: mayPause(group), onLost };
+  return {
+    attemptId: attemptIdOf(slotId, attempt),
+    attempt,
+    facts: tieredFacts(markedFacts(facts, prefix), tier),
+    tier,
+    ...fault,
+    ...(prefix === null ? {} : { prefix }),
+    target,
+    ...from,
+    queuedAtMs,
+    ...rules,
+    slotId,
+    call: null,
+  };
+}
+
+/** The facts of a slot with the answer that it repeats, if any; of a graph's, with the outputs that its task refers to. */
+export function sentFactsOf(state: EngineState, group: Group, slotId: number): { facts: SlotFacts; fault?: Reason } {
+  const facts = factsOf(state, group, indexOf(slotId));
+  const substituted = group.graph === null ? undefined : state.deps.substitutedFactsOf?.(slotId);
+  const tried = state.tried.get(slotId);
+  if (substituted === undefined) return { facts: factsWithRepair(facts, tried) };
+  if (!substituted.ok) return { facts, fault: substituted.reason };
+  return { facts: factsWithRepair(atStep(substituted.facts, tried?.course), tried) };
+}
+
+/** Where the attempt of a call goes whose bucket may start. */
+function chosen(target: Target, position: Position | undefined, gates: Gates): Chosen {
+  if (target.choices === undefined) return { target };
+  const found = choose(target, position ?? FRESH, gates);
+  if (found === null) throw new Error(`no target of ${target.upstream} may start, but its line may`);
+  return found;
+}
+
+/**
+ * The learned cap that a slot may reserve; null = it reserves the default, as it does after a learned cap was too low or an
+ * answer did not fit its schema.
+ */
+function learnedCapFor(
+  state: EngineState,
+  { header }: Group,
+  { reserve = header.single === null ? "learned" : "worst" }: CallFacts,
+  { slotId, target }: { slotId: number; target: Target },
+): number | null {
+  const tried = state.tried.get(slotId);
+  if (reserve === "worst" || hasShortAnswer(tried) || hasInvalidAnswer(tried)) return null;
+  return state.learnedCaps.capOf(target, state.attempts.size);
+}
+
+function decide(state: EngineState, candidate: Candidate, nowMs: number): Admission {
+  if (candidate.fault !== undefined) return { kind: "refuse", reason: candidate.fault };
+  if (candidate.target === null) {
+    return { kind: "refuse", reason: { reason: "model_not_found", model: candidate.facts.model ?? "" } };
+  }
+  const { facts, target, share, learnedCapTokens, mayPause: isWhole = false } = candidate;
+  const rules = { share, learnedCapTokens, isWhole, attemptsWanted: attemptsWanted(state) };
+  const isInFlight = (shape: string): boolean => hasTemplateInFlight(state, target, shape);
+  return admissionOf({ facts, target, rules, isInFlight }, state, nowMs);
+}
+
+type Admitted = {
+  facts: CallFacts;
+  target: Target;
+  rules: Pick<AdmissionRules, "share" | "learnedCapTokens" | "isWhole" | "attemptsWanted">;
+  /** True if an attempt with a template of this shape is in flight. */
+  isInFlight: (shape: string) => boolean;
+};
+
+/** Decides on one attempt by a ledger, and by what is known of its upstream. Changes nothing. */
+export function admissionOf(
+  { facts: asked, target, rules: own, isInFlight }: Admitted,
+  { ledger, templates }: Pick<EngineState, "ledger" | "templates">,
+  nowMs: number,
+): Admission {
+  const { unbounded = [] } = asked;
+  const facts = target.unbounded === undefined ? asked : { ...asked, unbounded: [...unbounded, ...target.unbounded] };
+  const { usd, prompt_tokens: promptTokens } = ledger.limits;
+  const isLimited = usd !== null || promptTokens !== null;
+  const overhead = isLimited ? templates.overheadOf(target, facts, nowMs) : null;
+  // After the overhead, which reads what other runs have learned.
+  const bounds = withLook(target.bounds, templates.textRatioOf(target));
+  const rules = { ...own, bounds, allowParams: target.allowParams };
+  if (overhead === null) return admit(facts, target.price, ledger, rules);
+  const template = { overhead, isInFlight: () => isInFlight(shapeOf(facts)) };
+  return admitWithTemplate(facts, target.price, ledger, { ...rules, ...template });
+}
+
+/** Attempts that would be in flight without a budget. */
+export function attemptsWanted({ width, attempts, queue }: EngineState): number {
+  return Math.min(width, attempts.size + queue.readyCount);
+}
+
+function hasTemplateInFlight({ attempts }: EngineState, { upstream, model }: Target, shape: string): boolean {
+  for (const { lease } of attempts.values()) {
+    if (lease.shape === shape && lease.target.model === model && lease.target.upstream === upstream) return true;
+  }
+  return false;
+}
+
+function refuse(state: EngineState, candidate: Candidate, reason: Reason, result: Dispatched, nowMs: number): void {
+  const { call, slotId } = candidate;
+  if (call === null) return refuseSlot(state, slotId, reason, nowMs);
+  refuseCall(state, call, reason, nowMs);
+  result.refused.push({ call, reason });
+}
+
+function start(
+  state: EngineState,
+  candidate: Candidate,
+  { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
+  { offers, result, givenBytes }: { offers: Map<number, number>; result: Dispatched; givenBytes: Map<number, number> },
+  nowMs: number,
+): void {
+  const { attemptId, facts, target, slotId, call, tier } = candidate;
+  if (target === null || !state.ledger.reserve(attemptId, amounts)) throw new Error(`${attemptId} cannot be reserved`);
+  if (facts.dedupeKey !== undefined) state.singleFlight.lead(facts.dedupeKey, leaderName(candidate));
+  const untiered = leaseFor({ ...candidate, target }, { amounts, capTokens, capKind }, nowMs);
+  const plain = tier === undefined ? untiered : { ...untiered, tier };
+  const { prefix } = candidate;
+  const lease = prefix === undefined ? plain : { ...plain, ...startWithPrefix(state, plain, prefix, nowMs) };
+  const timeoutMs = timeoutOf(facts, target);
+  noteSent(state, facts, target);
+  if (call !== null) {
+    state.begin(lease, null, call, nowMs);
+    result.assignments.push({ executor: null, call, lease, timeoutMs });
+    return;
+  }
+  const executor = takeOffer(offers, groupSeqOf(slotId));
+  const bytes = (givenBytes.get(executor) ?? 0) + facts.promptBytes - (facts.contextBytes ?? 0);
+  givenBytes.set(executor, bytes);
+  if (bytes >= CLAIM_BYTES_MAX) offers.delete(executor);
+  state.begin(lease, executor, null, nowMs);
+  result.assignments.push({ executor, slotId, lease, timeoutMs });
+}
+
+/** An attempt to start. */
+export type Start = Pick<AttemptInFlight, "attemptId" | "attempt" | "slotId" | "target" | "onLost" | "chosenFrom"> & {
+  facts: CallFacts;
+  queuedAtMs: number;
+};
+
+/** The lease of an attempt that starts now, with this reservation. */
+export function leaseFor(
+  { attemptId, slotId, attempt, target, facts, queuedAtMs, onLost, chosenFrom }: Start,
+  { amounts, capTokens, capKind }: Pick<AttemptInFlight, "amounts" | "capTokens" | "capKind">,
+  nowMs: number,
+): AttemptInFlight {
+  const queuedMs = Math.max(0, nowMs - queuedAtMs);
+  const expiresAtMs = nowMs + LEASE_TTL_MS;
+  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
+  const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
+  const gateTokens = gateTokensOf(facts, capTokens);
+  const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
+  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+  const { schemaRetries, maxTokens: requestedCap, trace } = facts;
+  const isMore = hasCourse(facts);
+  const isLowered = capKind === "budget";
+  const hedge = facts.hedge ?? target.hedge ?? false;
+  // Whoever asks that a lost attempt is not made again does not want two.
+  const isHedged = hedge !== false && onLost === "retry";
+  const isPlain =
+    chosenFrom === undefined && schemaRetries === undefined && trace === undefined && !isMore && !isLowered;
+  if (isPlain && !isHedged) return lease;
+  return {
+    ...lease,
+    ...(isLowered ? { requestedCap } : {}),
+    ...(isHedged ? { hedge } : {}),
+    ...(chosenFrom === undefined ? {} : { chosenFrom }),
+    ...(schemaRetries === undefined ? {} : { schemaRetries }),
+    ...(isMore ? { hasCourse: true as const } : {}),
+    ...(trace === undefined ? {} : { trace }),
+  };
+}
+
+/** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
+function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
+  return { ...(cacheTtl === undefined ? {} : { cacheTtl }), ...(serviceTier === undefined ? {} : { serviceTier }) };
+}
+
+/** What an executor needs to know of its attempt. `shared`: the trace of its slot's group. */
+export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeoutMs">, shared?: TraceContext): Lease {
+  const { attemptId, attempt, capTokens, capKind, requestedCap, target, priced } = lease;
+  const { upstream, model, key } = target;
+  const sent: Lease = { attemptId, attempt, upstream, model, capTokens, capKind, timeoutMs };
+  if (requestedCap !== undefined) sent.requestedCap = requestedCap;
+  if (key !== undefined) sent.key = key;
+  if (lease.chosenFrom?.route !== undefined) sent.route = lease.chosenFrom.route;
+  if (lease.tier !== undefined) sent.tier = lease.tier;
+  if (lease.prefix?.mark !== undefined) sent.mark = lease.prefix.mark;
+  if (lease.prefix?.leads === true) sent.leads = true;
+  const trace = lease.trace ?? shared;
+  if (trace !== undefined && target.getsTrace === true) sent.trace = trace;
+  return Object.keys(priced).length === 0 ? sent : { ...sent, priced };
+}
+
+/** Time limit of one attempt of a call, ms: the client's, if it is below the upstream's. */
+export function timeoutOf(facts: Pick<CallFacts, "timeoutMs">, target: Pick<Target, "timeoutMs">): number {
+  return Math.min(facts.timeoutMs ?? target.timeoutMs, target.timeoutMs);
+}
+
+/** The executor that takes the next slot of a group: the Worker of its client, else the first lane; null = none waits. */
+export function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number): number | null {
+  const worker = workerOf(groupSeq);
+  if (offers.has(worker)) return worker;
+  for (const executor of offers.keys()) if (!isWorker(executor)) return executor;
+  return null;
+}
+
+/** Takes one offer. A lane is filled before the next, so that few lanes serve a narrow group. */
+export function takeOffer(offers: Map<number, number>, groupSeq: number): number {
+  const executor = offerFor(offers, groupSeq);
+  if (executor === null) throw new Error("a slot of a group was eligible without a waiting executor");
+  const left = offers.get(executor) ?? 0;
+  if (left > 1) offers.set(executor, left - 1);
+  else offers.delete(executor);
+  return executor;
+}

@@ -1,0 +1,401 @@
+/**
+ * Where a slot of a group ends, in whatever way: after an attempt, refused, cancelled, at its deadline, with its group,
+ * or with the outcome of an equal call. `endSlot` is the only step into a final state; the functions after it are the
+ * ways in which a queued slot ends.
+ */
+import { partsOf } from "../../answer.ts";
+import { ruleText } from "../answers/early-stop.ts";
+import { saysEnough } from "../answers/judged-stop.ts";
+import { isBudgetReason } from "../money/admit.ts";
+import { cappedOf } from "../money/capped.ts";
+import type { Outcome } from "../../call.ts";
+import type { Reason } from "../../errors.ts";
+import { endOfCourse } from "../group/progress.ts";
+import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
+import { endingOf, type GroupGraph } from "../group/group-graph.ts";
+import type { Advance } from "../graph/frontier.ts";
+import type { CompiledGraph } from "../graph/types.ts";
+import type { Drained, Group, GroupHeader } from "../group/group.ts";
+import { slotEnd, slotName } from "../log.ts";
+import { isViolation, noteCheck } from "../group/schema-check.ts";
+import { savedBy } from "./saved.ts";
+import { freshRecord, hasInvalidAnswer, hasShortAnswer, withoutAnswer, type SlotRecord } from "../group/record.ts";
+import type { ReplayedSlot } from "../group/recorded.ts";
+import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
+import type { EngineState } from "../state.ts";
+import { reconsider } from "./paused.ts";
+
+/** The differences between the ways to end. */
+export type SlotEnd = {
+  /**
+   * Start of the attempt that ended the slot; null = it ends without one. Then it has no outcome to share, so its
+   * followers return to the queue. After an attempt, `settle` shares the outcome with them.
+   */
+  startedAtMs?: number | null;
+  /** False if the end follows from its group's row: stopping a group of thousands of queued slots writes one row. */
+  hasRow?: boolean;
+  /** False if the end is part of its group's `slots_cancelled`. */
+  hasEvent?: boolean;
+};
+
+/**
+ * Ends a slot in the state of its record: row, event, what depends on it, the rules of its group, and its group's row after
+ * the last.
+ */
+export function endSlot(state: EngineState, group: Group, record: SlotRecord, end: SlotEnd, nowMs: number): void {
+  const { graph } = group;
+  const own = endOfCourse(record);
+  const answered = graph === null ? own : graph.endOf(own);
+  const ended = end.hasRow === false ? answered : withKey(state, group, answered);
+  finishSlot(state, group, ended, end, nowMs);
+  const lost = graph === null ? failedOf(ended) : advanceGraph(state, group, graph, ended, nowMs);
+  if (end.hasEvent !== false) notifyEscalations(state, group, lost, nowMs);
+  if (lost.length > 0) applyFailureRule(state, group, nowMs);
+  if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
+  releaseTiers(state, group);
+  if (!group.done) return;
+  state.writeGroup(group);
+  if (group.judgedStop !== null) state.addJudged(group);
+  if (group.header.judges !== undefined) applyVerdict(state, group, ended, nowMs);
+}
+
+/** The record with the key under which its answer is recorded: only whole answers are, that their calls have asked for. */
+function withKey({ deps }: EngineState, group: Group, record: SlotRecord): SlotRecord {
+  if (record.replay?.of !== undefined) group.replayed += 1;
+  if (record.state !== "completed" || record.reason !== null || record.cappedBy !== undefined) return record;
+  const key = deps.replay?.completed(group, record) ?? null;
+  return key === null || record.replay !== undefined ? record : { ...record, replay: { key } };
+}
+
+/** Ends a queued slot, which is in no queue any more, with a recorded answer. */
+export function endReplayed(state: EngineState, slotId: number, recalled: ReplayedSlot, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(slotId));
+  if (group === undefined) return;
+  const record = { ...recordOf(state, slotId), state: "completed", reason: null, notBeforeMs: null } as const;
+  endSlot(state, group, { ...record, ...recalled }, {}, nowMs);
+}
+
+function finishSlot(
+  state: EngineState,
+  group: Group,
+  record: SlotRecord,
+  { startedAtMs = null, hasRow = true, hasEvent = true }: SlotEnd,
+  nowMs: number,
+): void {
+  group.step(indexOf(record.id), record.state, nowMs);
+  group.addEnded(record);
+  addVote(group, record);
+  if (startedAtMs === null) requeueFollowers(state, state.singleFlight.end(String(record.id)));
+  if (hasRow) state.writeSlot(record);
+  else state.forgetTried(record.id);
+  if (hasEvent) emitSlotEnd(state, group, record, { startedAtMs, endedAtMs: nowMs });
+}
+
+/** Counts the vote of a slot that has ended, now or before a restart. One that was cancelled is no member. */
+export function addVote({ ballot }: Group, { id, state: ended, text }: SlotRecord): void {
+  if (ballot === null || (ended !== "completed" && ended !== "failed")) return;
+  ballot.add({ index: indexOf(id), id: null, completed: ended === "completed", text: text ?? "" });
+}
+
+/** A slot that failed and that nothing answers for. */
+type Lost = { index: number; reason: Reason | null };
+
+function failedOf({ id, state: ended, reason }: SlotRecord): Lost[] {
+  return ended === "failed" ? [{ index: indexOf(id), reason }] : [];
+}
+
+/** Emits an event for each failed call of the most important tier, so that a client that follows the log can react at once. */
+function notifyEscalations(state: EngineState, group: Group, lost: readonly Lost[], nowMs: number): void {
+  for (const { index, reason } of lost) {
+    if (group.tiers?.tierOf(index) !== 0 || reason === null) continue;
+    const event = { event: "escalated", index, callId: null, reason } as const;
+    state.escalate(event, group.parallelGroupId, nowMs);
+  }
+}
+
+/** Queues and ends what a slot's end lets start or keeps from starting. The slots of tasks that failed and that nothing answers for. */
+function advanceGraph(
+  state: EngineState,
+  group: Group,
+  graph: GroupGraph,
+  { id, state: ended, reason }: SlotRecord,
+  nowMs: number,
+): Lost[] {
+  const { frontier } = graph;
+  const index = indexOf(id);
+  const advance = frontier.ended(index, endingOf(ended));
+  takeAdvance(state, group, graph, advance, nowMs);
+  const failed = [{ index, reason }, ...advance.unfed.map((at) => ({ index: at, reason: graph.unfedReason(at) }))];
+  return failed
+    .filter((each) => frontier.isLost(each.index))
+    .map((each) => ({ ...each, index: graph.answeredFor(each.index) }));
+}
+
+function takeAdvance(
+  state: EngineState,
+  group: Group,
+  graph: GroupGraph,
+  { ready, skipped, unfed }: Pick<Advance, "ready" | "skipped" | "unfed">,
+  nowMs: number,
+): void {
+  const { compiled, frontier } = graph;
+  const { seq } = group.header;
+  for (const { index: at, because } of skipped) {
+    const dependency = compiled.tasks[because]?.id ?? "";
+    const record = recordOf(state, slotIdOf(seq, at));
+    const reason = { reason: "dependency_failed", dependency } as const;
+    finishSlot(state, group, { ...record, state: "skipped", reason }, {}, nowMs);
+  }
+  for (const at of unfed) {
+    const elements = graph.elementsOf(frontier.taskOf(at));
+    if (elements.ok) throw new Error(`slot ${at} of ${group.header.id} failed for its elements, but has some`);
+    const record = { ...recordOf(state, slotIdOf(seq, at)), state: "failed", reason: elements.reason } as const;
+    finishSlot(state, group, record, {}, nowMs);
+  }
+  enqueueReady(state, group, ready);
+}
+
+/**
+ * Takes over a changed graph of a group that runs. Slots that were queued without having started are queued anew, as far as
+ * they may still start.
+ */
+export function changeGraph(
+  state: EngineState,
+  group: Group,
+  { header, compiled }: { header: GroupHeader; compiled: CompiledGraph },
+  nowMs: number,
+): void {
+  const { graph } = group;
+  if (graph === null) throw new Error(`${header.id} has no graph`);
+  const { seq } = header;
+  state.queue.remove((groupSeq, id) => groupSeq === seq && group.attempts[indexOf(id)] === 0);
+  group.grow(header);
+  reconsider(group);
+  const { ready, skipped, unfed } = graph.change(compiled, (index) => group.stateOf(index));
+  // Before any of them ends, which a skipped one does at once.
+  group.setTaskTiers();
+  const isQueued = (index: number): boolean => group.stateOf(index) === "queued";
+  const newlyUnfed = unfed.filter(isQueued);
+  takeAdvance(
+    state,
+    group,
+    graph,
+    { ready, skipped: skipped.filter(({ index }) => isQueued(index)), unfed: newlyUnfed },
+    nowMs,
+  );
+  if (newlyUnfed.some((at) => graph.frontier.isLost(at))) applyFailureRule(state, group, nowMs);
+  if (group.done) state.writeGroup(group);
+}
+
+/** Queues what may start of a graph that was just opened. */
+export function startGraph(state: EngineState, group: Group): void {
+  if (group.graph !== null) enqueueReady(state, group, group.graph.frontier.start().ready);
+}
+
+function emitSlotEnd(
+  state: EngineState,
+  group: Group,
+  record: SlotRecord,
+  times: { startedAtMs: number | null; endedAtMs: number },
+): void {
+  const { state: status, attempts, reason, model, finishReason, cappedBy } = record;
+  if (status !== "completed" && status !== "failed" && status !== "cancelled") return;
+  const capped = cappedBy === undefined ? {} : { cappedBy };
+  const replayed = record.replay?.of === undefined ? {} : { replayed: true as const };
+  const result = { status, attempts, reason, model, finishReason, ...capped, ...replayed };
+  const { promptTokens, completionTokens, costNanoUsd } = record;
+  const usage = { promptTokens, completionTokens, costNanoUsd };
+  const end = slotEnd(slotName(group, record.id), result, usage, times);
+  state.log.add(end, group.parallelGroupId, times.endedAtMs);
+}
+
+/** Stops a group with `on_error: "abort"` after one of its slots has failed. */
+function applyFailureRule(state: EngineState, group: Group, nowMs: number): void {
+  if (group.header.onError !== "abort") return;
+  const message = 'an earlier slot failed and on_error is "abort"';
+  const drained = { state: "cancelled", reason: { reason: "cancelled", message }, cause: "abort" } as const;
+  drainGroup(state, group, drained, nowMs);
+}
+
+/** Notes an answer for the group's `stopWhen`, and stops the group if it is met by that. */
+function applyStopRule(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
+  if (group.saved !== null || group.drained !== null) return;
+  addAnswer(group, record);
+  if (group.judgedStop !== null) state.addJudged(group);
+  if (group.earlyStop?.isMet === true) stopGroup(state, group, ruleText(group.earlyStop.rule), nowMs);
+}
+
+/** Adds an answer to those that `stopWhen` judges, now or before a restart. */
+export function addAnswer({ earlyStop, judgedStop, graph }: Group, { id, text }: SlotRecord): void {
+  const index = indexOf(id);
+  earlyStop?.completed(index, text ?? "");
+  if (judgedStop === null) return;
+  const task = graph?.compiled.tasks[graph.frontier.taskOf(index)]?.id ?? null;
+  judgedStop.completed({ index, id: task, completed: true, text: text ?? "" });
+}
+
+/**
+ * A judge has answered whether a group may stop. What it said is stored with the stop: a restart finds both, or asks the judge
+ * once more.
+ */
+function applyVerdict(state: EngineState, { header }: Group, { state: ended, text }: SlotRecord, nowMs: number): void {
+  const group = state.groups.get(header.judges?.seq ?? 0);
+  if (group === undefined || group.judgedStop === null) return;
+  group.judgedStop.callEnded();
+  state.addJudged(group);
+  if (group.saved !== null || group.drained !== null || ended !== "completed") return;
+  if (saysEnough(text ?? "")) stopGroup(state, group, `judge ${header.id}`, nowMs);
+}
+
+/**
+ * Stops a group whose `stopWhen` is met: in the transaction of the end that met it, so a restart finds both or neither.
+ * Attempts in flight are given up at the end of the turn (`giveUpStopped`): some of them may be settled in it.
+ */
+function stopGroup(state: EngineState, group: Group, rule: string, nowMs: number): void {
+  if (group.done) return;
+  group.noteSaved(savedBy(state, group, nowMs));
+  if (group.isShadow) return state.writeGroup(group);
+  const message = `stop_when was met: ${rule}`;
+  drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
+  if (group.inFlight > 0) state.addStopped(group);
+}
+
+/** Whether `stopWhen` judges a slot: one that completed; of a graph a result of it, and no text for the case of a failure. */
+export function isAnswer({ earlyStop, judgedStop, graph }: Group, { id, state, reason }: SlotRecord): boolean {
+  if ((earlyStop === null && judgedStop === null) || state !== "completed") return false;
+  return graph === null || (reason === null && graph.isSink(indexOf(id)));
+}
+
+/** Ends a slot that dispatch has taken from the queue and refuses: for its budget, or because it has no target. */
+export function refuseSlot(state: EngineState, slotId: number, reason: Reason, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(slotId));
+  if (group === undefined) return;
+  if (isBudgetReason(reason)) {
+    state.log.add({ event: "budget_refused", ...slotName(group, slotId), reason }, group.parallelGroupId, nowMs);
+  }
+  endSlot(state, group, { ...recordOf(state, slotId), state: "failed", reason }, {}, nowMs);
+}
+
+/** Ends one queued slot as cancelled; the others of its group go on. */
+export function cancelQueuedSlot(
+  state: EngineState,
+  group: Group,
+  slotId: number,
+  reason: Reason,
+  nowMs: number,
+): void {
+  state.queue.remove((groupSeq, queued) => groupSeq === group.header.seq && queued === slotId);
+  state.singleFlight.remove(({ call, id }) => call === null && id === slotId);
+  reconsider(group);
+  endSlot(state, group, { ...recordOf(state, slotId), state: "cancelled", reason }, {}, nowMs);
+}
+
+/**
+ * Ends a queued slot with the answer that it has: one that a learned cap cut, or one that does not fit its schema. It is paid
+ * for, and neither budget nor deadline allow for another one.
+ */
+export function endWithAnswer(state: EngineState, slotId: number, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(slotId));
+  const tried = state.tried.get(slotId);
+  if (group === undefined || tried === undefined) return;
+  const violation = tried.checks?.violation ?? null;
+  if (violation !== null) {
+    const reason = { reason: "schema_violation", message: violation } as const;
+    const failed = { state: "failed", reason, model: null, finishReason: null, notBeforeMs: null } as const;
+    return endSlot(state, group, { ...tried, ...failed }, {}, nowMs);
+  }
+  const completed = { state: "completed", reason: null, notBeforeMs: null, cappedBy: "budget" } as const;
+  endSlot(state, group, { ...tried, ...completed }, {}, nowMs);
+}
+
+/** Ends a follower with its leader's final outcome, at no cost of its own. */
+export function shareWithSlot(state: EngineState, slotId: number, outcome: Outcome, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(slotId));
+  if (group === undefined) return;
+  const record = recordOf(state, slotId);
+  if (outcome.kind === "failure") {
+    const text = isViolation(outcome) ? (outcome.body ?? null) : null;
+    endSlot(state, group, { ...record, state: "failed", reason: outcome.reason, text }, {}, nowMs);
+    return;
+  }
+  noteCheck(record, outcome, false);
+  const { text, model, finishReason } = outcome;
+  const answer = { text, ...partsOf(outcome), model, finishReason, reason: null, ...cappedOf(outcome) };
+  endSlot(state, group, { ...record, state: "completed", ...answer }, {}, nowMs);
+}
+
+/**
+ * Stops a group: its queued slots and followers end at once, its running slots with their attempts, and those at a provider with
+ * their batch, without a retry.
+ */
+export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
+  if (group.drained !== null || group.done) return;
+  group.drain(drained);
+  const blocked = stopGraph(group);
+  const { header, parallelGroupId } = group;
+  const { state: status, reason, cause } = drained;
+  const followers = state.singleFlight.remove(({ call, bucket }) => call === null && bucket.groupSeq === header.seq);
+  const queued = [...state.queue.remove((groupSeq) => groupSeq === header.seq), ...followers.map(({ id }) => id)];
+  // A slot that storage knows as queued needs a row of its own. The ends of the others follow from the group's row.
+  for (const slotId of queued.filter((id) => state.tried.has(id))) {
+    if (cause === "deadline" && hasAnswer(state.tried.get(slotId))) endWithAnswer(state, slotId, nowMs);
+    else endSlot(state, group, { ...recordOf(state, slotId), state: status, reason }, {}, nowMs);
+  }
+  const fresh = [...queued, ...heldSlots(group), ...unclaimedSlots(group)].filter(
+    (id) => group.stateOf(indexOf(id)) === "queued",
+  );
+  for (const slotId of blocked) fresh.push(slotId);
+  const hasEvent = header.single !== null;
+  if (fresh.length > 0 && !hasEvent) {
+    state.log.add({ event: "slots_cancelled", count: fresh.length, status, reason }, parallelGroupId, nowMs);
+  }
+  for (const slotId of fresh) {
+    endSlot(state, group, { ...freshRecord(slotId), state: status, reason }, { hasRow: false, hasEvent }, nowMs);
+  }
+  state.writeGroup(group);
+}
+
+/** Stops a graph; returns the ids of its blocked slots. */
+function stopGraph({ graph, header }: Group): number[] {
+  if (graph === null) return [];
+  graph.frontier.stop();
+  const blocked: number[] = [];
+  for (let index = 0; index < header.count; index++)
+    if (graph.frontier.isBlocked(index)) blocked.push(slotIdOf(header.seq, index));
+  return blocked;
+}
+
+/** The slots that wait for a tier before theirs. */
+function heldSlots({ tiers, header }: Group): number[] {
+  if (tiers === null) return [];
+  const held: number[] = [];
+  for (let index = 0; index < header.count; index++) if (tiers.isHeld(index)) held.push(slotIdOf(header.seq, index));
+  return held;
+}
+
+/** The slots that wait for a batch of their provider. Those that are in one end with it: what it has answered is billed. */
+function unclaimedSlots({ provider, header }: Group): number[] {
+  return (provider?.takeUnclaimed() ?? []).map((index) => slotIdOf(header.seq, index));
+}
+
+/** Ends the queued slots of a group that was stopped before a restart. Their events were emitted when it was. */
+export function endDrainedSlots(state: EngineState, group: Group, nowMs: number): void {
+  if (group.drained === null) return;
+  const { state: status, reason } = group.drained;
+  for (let index = 0; index < group.header.count; index++) {
+    if (group.stateOf(index) !== "queued" || group.graph?.frontier.isAbsent(index) === true) continue;
+    if (group.provider?.isClaimed(index) === true) continue;
+    const record = { ...freshRecord(slotIdOf(group.header.seq, index)), state: status, reason };
+    endSlot(state, group, record, { hasRow: false, hasEvent: false }, nowMs);
+  }
+}
+
+/** True if an unfinished slot has an answer, though not the one that was requested. */
+function hasAnswer(record: SlotRecord | undefined): boolean {
+  return hasShortAnswer(record) || hasInvalidAnswer(record);
+}
+
+/** The record of a queued slot that ends without the answer that it may have had. */
+function recordOf({ tried }: EngineState, slotId: number): SlotRecord {
+  return withoutAnswer(tried.get(slotId) ?? freshRecord(slotId));
+}

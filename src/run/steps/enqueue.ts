@@ -1,0 +1,181 @@
+/** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
+import { TIER_DEFAULT } from "../answers/tiers.ts";
+import type { InstanceLabel, WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
+import type { SingleCall } from "../leases/single-call.ts";
+import { atStep } from "../group/progress.ts";
+import type { Group } from "../group/group.ts";
+import type { BucketKey } from "../queue/queue.ts";
+import { lineOf } from "../gates/route-keys.ts";
+import { sendable } from "../gates/sendable.ts";
+import type { Position, Target } from "../leases/shard.ts";
+import type { Follower } from "../leases/single-flight.ts";
+import { slotIdOf, type SlotFacts } from "../queue/slot.ts";
+import { batchTargetOf } from "./batch-target.ts";
+import type { EngineState } from "../state.ts";
+
+/** A single call as its Worker requests a permit for it. `ageMs`: how long ago the call was accepted. */
+export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosition"> & {
+  /** The group that an earlier attempt of the call belonged to, if any. */
+  parallelGroupId: string | null;
+  ageMs?: number;
+  label?: InstanceLabel;
+};
+
+/**
+ * Emits that a group was opened. A single call that is stored as a group emits it only as the second of its coalescing
+ * window, for both.
+ */
+export function emitGroupStarted(state: EngineState, group: Group, nowMs: number): void {
+  const { single, count, concurrency, graph, retryOf } = group.header;
+  const tasks = graph === undefined || graph.ordersOnly === true ? {} : { tasks: graph.tasks };
+  const more = { ...tasks, ...(retryOf === undefined ? {} : { retryOf }) };
+  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency, ...more }, nowMs);
+  else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
+}
+
+/** Emits that the second call of a coalescing window has formed its group. */
+export function emitWindowStart(state: EngineState, window: WindowGroup, nowMs: number): void {
+  emitStarted(state, window.id, { count: 2, concurrency: 2 }, nowMs);
+}
+
+function emitStarted(
+  state: EngineState,
+  groupId: string | null,
+  { count, concurrency, ...more }: { count: number; concurrency: number; tasks?: number; retryOf?: string },
+  nowMs: number,
+): void {
+  const effectiveParallel = Math.min(count, concurrency, state.width);
+  state.log.add({ event: "group_started", count, effectiveParallel, ...more }, groupId, nowMs);
+}
+
+/**
+ * Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. Those of strict tiers wait for
+ * `releaseTiers`, which must follow the last page.
+ */
+export function enqueueSlots(state: EngineState, group: Group, firstIndex: number, facts: readonly SlotFacts[]): void {
+  setTiers(group, firstIndex, facts);
+  if (group.tiers?.isStrict === true) return;
+  for (const [offset, fact] of facts.entries()) enqueueFresh(state, group, firstIndex + offset, fact);
+}
+
+function enqueueFresh(state: EngineState, group: Group, index: number, fact: SlotFacts): void {
+  const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
+  if (!isFresh || group.provider?.isClaimed(index) === true) return;
+  if (group.provider !== null && batchTargetOf(state, group, fact) !== null) return group.provider.hold(index);
+  const slotId = slotIdOf(group.header.seq, index);
+  state.queue.push(bucketOf(state, group, fact), slotId);
+  if (group.header.replay !== undefined) state.replayQueue.add(slotId);
+}
+
+/** Notes the tiers of a group's slots, from `firstIndex` on, before any of them ends. */
+export function setTiers({ tiers }: Group, firstIndex: number, facts: readonly Pick<SlotFacts, "tier">[]): void {
+  if (tiers === null) return;
+  for (const [offset, { tier = TIER_DEFAULT }] of facts.entries()) tiers.set(firstIndex + offset, tier);
+}
+
+/** Queues the slots of strict tiers that may start now, because the tiers before theirs have ended. */
+export function releaseTiers(state: EngineState, group: Group): void {
+  if (group.tiers === null || group.drained !== null) return;
+  for (const index of group.tiers.takeReleased()) {
+    enqueueFresh(state, group, index, state.deps.factsOf(slotIdOf(group.header.seq, index)));
+  }
+}
+
+/** Queues slots of a graph that may start, unless they have run or ended. */
+export function enqueueReady(state: EngineState, group: Group, indexes: readonly number[]): void {
+  for (const index of indexes) {
+    if (group.stateOf(index) !== "queued" || group.attempts[index] !== 0) continue;
+    const slotId = slotIdOf(group.header.seq, index);
+    state.queue.push(bucketOf(state, group, factsOf(state, group, index)), slotId);
+    if (group.header.replay !== undefined) state.replayQueue.add(slotId);
+  }
+}
+
+/**
+ * Queues a single call, to start no sooner than `delayMs` from now. Its first attempt joins the coalescing window; a
+ * retry does not count as a new call.
+ */
+export function enqueueCall(
+  state: EngineState,
+  { parallelGroupId, ageMs = 0, label, ...call }: CallRequest,
+  delayMs: number,
+  nowMs: number,
+): void {
+  const { group: window, position: windowPosition } =
+    call.attempt === 1 ? joined(state, label, nowMs) : rejoined(state, call.callId, parallelGroupId);
+  if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
+  const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
+  addTarget(state, call.target, call.position);
+  const line = lineOf(call.target, call.position);
+  if (call.waitsForGate !== true) sendAnyway(state, line);
+  // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
+  const acceptedAtMs = nowMs - ageMs;
+  const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
+  const key = { groupSeq: 0, upstream: lineOf(call.target, call.position), priority: call.facts.priority, queuedAtMs };
+  if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
+  else state.queue.push(key, position);
+}
+
+/** Lets a call be sent although no key of its line works: its client gets the upstream's error at once. */
+function sendAnyway({ lines, upstreams }: EngineState, line: string): void {
+  const gates = lines.gatesOf(line).map((gate) => upstreams.get(gate));
+  if (gates.every((gate) => gate?.stop != null)) gates[0]?.impatient();
+}
+
+/** A call of an instance that holds credit belongs to the instance's window, together with those inside the credit. */
+function joined(
+  { window, credits }: EngineState,
+  label: InstanceLabel | undefined,
+  nowMs: number,
+): { group: WindowGroup; position: WindowPosition } {
+  if (label === undefined || credits.get(label.creditId) === undefined) return window.join(nowMs);
+  return window.joinReported(label.creditId, label, nowMs);
+}
+
+/** A retry belongs to the window of the call's first attempt. */
+function rejoined(
+  { window }: EngineState,
+  callId: string,
+  groupId: string | null,
+): { group: WindowGroup | null; position: WindowPosition } {
+  return { group: window.rejoin(callId, groupId), position: "alone" };
+}
+
+/**
+ * Returns followers to their buckets: they do not get their leader's outcome, and the first to start leads the others.
+ */
+export function requeueFollowers(state: EngineState, followers: readonly Follower[]): void {
+  for (const { bucket, id } of followers) state.queue.push(bucket, id);
+}
+
+/** Added to the queueing time of background work, ms (1,000 years): later than any other call is queued. */
+const BACKGROUND_MS = 365_000 * 86_400_000;
+
+/** Registers the gates and the line of a target. */
+function addTarget({ upstreams, lines }: EngineState, target: Target, position?: Position): void {
+  lines.add(target, position);
+  if (target.choices === undefined) upstreams.add(target);
+  else for (const { targets } of target.choices) for (const each of targets) upstreams.add(each);
+}
+
+/** The stored facts of a slot, at the model that it has come to, without the outputs that its call may refer to. */
+export function factsOf({ deps, tried }: EngineState, group: Group, index: number): SlotFacts {
+  const facts = deps.factsOf(slotIdOf(group.header.seq, group.callIndexOf(index)));
+  return facts.cascade === undefined ? facts : atStep(facts, tried.get(slotIdOf(group.header.seq, index))?.course);
+}
+
+/** The queue bucket of a slot of a group. */
+export function bucketOf(state: EngineState, group: Group, facts: SlotFacts, position?: Position): BucketKey {
+  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const target = asked === null ? null : sendable(asked, facts);
+  if (target !== null) addTarget(state, target, position);
+  const rankOf = group.graph?.rankOf;
+  return {
+    ...(rankOf === undefined ? {} : { rankOf }),
+    groupSeq: group.header.seq,
+    upstream: target === null ? "" : lineOf(target, position),
+    priority: facts.priority,
+    // Background work gains no priority by waiting: it counts as queued at a time that never comes.
+    queuedAtMs: group.header.openedAtMs + (group.header.background === true ? BACKGROUND_MS : 0),
+  };
+}

@@ -1,0 +1,27 @@
+/** What a group saves by stopping now. */
+import { factsOf } from "./enqueue.ts";
+import type { Group, Saved } from "../group/group.ts";
+import { quoteCall } from "../quotes/call.ts";
+import type { EngineState } from "../state.ts";
+
+/**
+ * The calls that a group has not begun, and what they would cost, each with one attempt. Attempts in flight save nothing for
+ * certain: their providers may bill them in full, so they stay charged. Calls of a graph count without what is inserted.
+ */
+export function savedBy(state: EngineState, group: Group, nowMs: number): Saved {
+  const { header, counts } = group;
+  const saved = { calls: 0, aborted: counts.running, worstNanoUsd: 0, likelyNanoUsd: 0, atMs: nowMs };
+  for (let index = 0, left = counts.queued; left > 0 && index < header.count; index++) {
+    if (group.stateOf(index) !== "queued") continue;
+    left -= 1;
+    if (group.graph?.isExpected(index) === false) continue;
+    saved.calls += 1;
+    const facts = factsOf(state, group, index);
+    const target = state.deps.targetOf(header, facts.modelIndex);
+    if (target === null) continue;
+    const quote = quoteCall(state, target, facts, nowMs);
+    saved.worstNanoUsd += quote.worstNanoUsd;
+    saved.likelyNanoUsd += quote.likelyNanoUsd;
+  }
+  return saved;
+}

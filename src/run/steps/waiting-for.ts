@@ -1,0 +1,137 @@
+/**
+ * What queued slots wait for, for those who look at them. It is derived when someone looks: calls pay nothing for it, and
+ * it is not stored.
+ */
+import type { Dimension } from "../../errors.ts";
+import type { GateReason } from "../../gate/wire.ts";
+import { budgetWait } from "./dispatch.ts";
+import type { Group } from "../group/group.ts";
+import type { EngineState } from "../state.ts";
+import { stoppedAt } from "./blocked.ts";
+import { WAITS_NAMED_MAX } from "../../limits.ts";
+import { subjectOf } from "./shared-prefixes.ts";
+import { slotIdOf } from "../queue/slot.ts";
+import { waitAt } from "./waiting.ts";
+import { blockedSlots } from "../group/dependencies.ts";
+import { shortOf } from "./paused.ts";
+
+/** `readyInMs` null = nobody knows when. */
+export type WaitingFor =
+  | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
+  /** The group's quote is above `confirmOver` of its run. */
+  | { kind: "confirmation" }
+  /** Reservations in flight hold what the next call needs; `isExhausted`: only a higher limit gives it. */
+  | { kind: "budget"; dimension: Dimension; isExhausted?: true }
+  /** The first call with the same text writes it to the provider's cache. */
+  | { kind: "context"; context: string }
+  /** The same for the first call with the same system message. */
+  | { kind: "prefix"; prefix: "system" | "marked" }
+  /** Tasks of its graph that have not ended, by their ids; the first of them. */
+  | { kind: "dependency"; tasks: string[] }
+  /** A batch of its provider: its upstream; null = the batch is not made yet. */
+  | { kind: "provider_batch"; upstream: string | null }
+  /** The delay before a retry. */
+  | { kind: "retry"; readyInMs: number }
+  /** A permit of the run, of its group or of the upstream, or an executor that takes it. */
+  | { kind: "permit" };
+
+/** Slots of a group that wait for the same. */
+export type Waiting = { waitingFor: WaitingFor; slots: number };
+
+/** What a group's queued slots wait for, most slots first. Slots that share the answer of an equal call are not among them. */
+export function waitsOf(state: EngineState, group: Group, nowMs: number): Waiting[] {
+  const waits = new Map<string, Waiting>();
+  const see = viewer(state, group, nowMs);
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
+    const waitingFor = see(line, notBeforeMs);
+    // Retries become ready one by one: they are one entry, whose time is that of the first.
+    const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
+    const known = waits.get(name);
+    if (known === undefined) waits.set(name, { waitingFor, slots: slotIds.length });
+    else {
+      known.slots += slotIds.length;
+      known.waitingFor = sooner(known.waitingFor, waitingFor);
+    }
+  }
+  const blocked = blockedSlots(group);
+  if (blocked.length > 0) {
+    const tasks = [...new Set(blocked.flatMap((each) => each.tasks))].slice(0, WAITS_NAMED_MAX);
+    const slots = blocked.reduce((sum, each) => sum + each.indexes.length, 0);
+    waits.set("dependency", { waitingFor: { kind: "dependency", tasks }, slots });
+  }
+  for (const waitingFor of providerWaits(group).values()) {
+    const name = waitingFor.kind === "provider_batch" ? `provider_batch ${waitingFor.upstream ?? ""}` : waitingFor.kind;
+    const known = waits.get(name);
+    if (known === undefined) waits.set(name, { waitingFor, slots: 1 });
+    else known.slots += 1;
+  }
+  return [...waits.values()].filter(({ slots }) => slots > 0).sort((a, b) => b.slots - a.slots);
+}
+
+/** What each queued slot of a group waits for, by its id. */
+export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Map<number, WaitingFor> {
+  const bySlot = new Map<number, WaitingFor>();
+  const see = viewer(state, group, nowMs);
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
+    const waitingFor = see(line, notBeforeMs);
+    for (const slotId of slotIds) bySlot.set(slotId, waitingFor);
+  }
+  for (const { indexes, tasks } of blockedSlots(group)) {
+    for (const index of indexes) bySlot.set(slotIdOf(group.header.seq, index), { kind: "dependency", tasks });
+  }
+  for (const [index, waitingFor] of providerWaits(group)) bySlot.set(slotIdOf(group.header.seq, index), waitingFor);
+  return bySlot;
+}
+
+/** What the slots wait for that are for their provider's batches, by their indexes. */
+function providerWaits({ provider, header }: Group): Map<number, WaitingFor> {
+  const waits = new Map<number, WaitingFor>();
+  if (provider === null) return waits;
+  const isHeld = header.held !== undefined;
+  for (const index of provider.indexes()) {
+    const wait = { kind: "provider_batch", upstream: provider.upstreamOf(index) } as const;
+    waits.set(index, isHeld ? { kind: "confirmation" } : wait);
+  }
+  return waits;
+}
+
+/** Finds what the slots of a line wait for. The budget is read once. */
+function viewer(
+  state: EngineState,
+  group: Group,
+  nowMs: number,
+): (line: string, notBeforeMs: number | null) => WaitingFor {
+  if (group.header.held !== undefined) return () => ({ kind: "confirmation" });
+  const exhausted = group.paused === null ? null : shortOf(state, group.paused);
+  if (exhausted !== null) return () => ({ kind: "budget", dimension: exhausted, isExhausted: true });
+  const mayTake = hasPermit(state, group);
+  const short = mayTake ? budgetWait(state, nowMs) : null;
+  const dimension = short?.reason === "in_flight_budget_exhausted" ? short.dimension : null;
+  const awaited = mayTake ? state.prefixes.awaitedIn(group.header.seq, nowMs) : null;
+  return (line, notBeforeMs) => {
+    const wait = waitAt(state, line, nowMs) ?? stoppedAt(state, line);
+    if (wait !== null) {
+      const readyAtMs = Math.max(wait.readyAtMs ?? 0, notBeforeMs ?? 0);
+      const readyInMs = wait.readyAtMs === null ? null : Math.max(0, readyAtMs - nowMs);
+      return { kind: "gate", gate: wait.gate, reason: wait.reason, readyInMs };
+    }
+    if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyInMs: notBeforeMs - nowMs };
+    if (awaited !== null) return awaitedText(subjectOf(awaited));
+    return dimension === null ? { kind: "permit" } : { kind: "budget", dimension };
+  };
+}
+
+function awaitedText(subject: string): WaitingFor {
+  if (subject.startsWith("ctx_")) return { kind: "context", context: subject };
+  return { kind: "prefix", prefix: subject.startsWith("own_") ? "marked" : "system" };
+}
+
+/** Whether the limits of the run and of the group let one more attempt start. */
+function hasPermit({ isPaused, attempts, credits, width }: EngineState, { inFlight, header }: Group): boolean {
+  return !isPaused && attempts.size + credits.permits < width && inFlight < header.concurrency;
+}
+
+function sooner(a: WaitingFor, b: WaitingFor): WaitingFor {
+  const readyIn = (one: WaitingFor): number => ("readyInMs" in one ? (one.readyInMs ?? Infinity) : Infinity);
+  return readyIn(b) < readyIn(a) ? b : a;
+}

@@ -1,0 +1,83 @@
+/**
+ * Random graphs with random answers, executed with crashes at any commit, against a reference that knows only what a graph
+ * means: each slot ends once, none starts before its inputs are stored, and the outputs are the same.
+ */
+import * as fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import type { Tier } from "../../../../src/run/answers/tiers.ts";
+import { graphs } from "../../../support/frontier-graphs.ts";
+import { GraphUnderTest } from "../../../support/graph-run.ts";
+
+const step = fc.record({
+  pick: fc.nat({ max: 1_000 }),
+  does: fc.constantFrom("settle", "settle", "settle", "settle", "crash", "lose"),
+});
+const steps = fc.array(step, { maxLength: 60 });
+
+/** Without alternatives: a task that runs cannot get one, so no prefix of such a graph can grow to it. */
+const growing = graphs.map((drawn) => ({
+  ...drawn,
+  tasks: drawn.tasks.map(({ alternatives, alternativeOf, ...task }) => {
+    void [alternatives, alternativeOf];
+    return task;
+  }),
+}));
+
+describe("a graph that grows while it runs", () => {
+  it("ends each slot once, with the same outputs as one that was opened whole, whatever crashes in between", () => {
+    const grows = fc.record({ pick: fc.integer({ min: 1, max: 3 }), does: fc.constant("grow" as const) });
+    const script = fc.array(fc.oneof(step, grows), { maxLength: 60 });
+    fc.assert(
+      fc.property(growing, script, fc.constantFrom(1, 3, 64), fc.nat(), (drawn, steps, width, cut) => {
+        const opened = 1 + (cut % drawn.tasks.length);
+        const run = new GraphUnderTest(drawn, width, { opened });
+        for (const { does, pick } of steps) {
+          if (does === "grow") run.grow(pick);
+          else run.step(does, pick);
+        }
+        run.finish();
+        expect(run.outcome()).toEqual(run.expected());
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
+
+describe("a graph in the engine", () => {
+  it("ends each slot once, as the reference does, whatever crashes in between", () => {
+    fc.assert(
+      fc.property(graphs, steps, fc.constantFrom(1, 3, 64), (drawn, script, width) => {
+        const run = new GraphUnderTest(drawn, width);
+        for (const { does, pick } of script) run.step(does, pick);
+        run.finish();
+        expect(run.outcome()).toEqual(run.expected());
+      }),
+      { numRuns: 400 },
+    );
+  });
+
+  it("ends each slot as without tiers if it has strict ones, whatever crashes in between", () => {
+    const tiers = fc.array(fc.constantFrom<Tier>(0, 1, 2), { minLength: 14, maxLength: 14 });
+    fc.assert(
+      fc.property(graphs, steps, tiers, (drawn, script, draws) => {
+        const run = new GraphUnderTest(drawn, 3, { tiers: draws });
+        for (const { does, pick } of script) run.step(does, pick);
+        run.finish();
+        expect(run.outcome()).toEqual(run.expected());
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("writes no row for what follows from the graph: one per slot that ran, one per slot that was skipped", () => {
+    fc.assert(
+      fc.property(graphs, (drawn) => {
+        const run = new GraphUnderTest(drawn, 64);
+        run.finish();
+        const present = run.expected().filter(({ state }) => state !== "absent").length;
+        expect(run.slotRows).toBe(present);
+      }),
+      { numRuns: 100 },
+    );
+  });
+});
