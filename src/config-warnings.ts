@@ -1,6 +1,6 @@
 /** Parts of a configuration that are valid but have no effect: reported at start and at `GET /health`, because no request fails for them. */
 import type { Config } from "./env.ts";
-import { priceOf, resolveModel } from "./upstream/registry.ts";
+import { priceOf, resolveModel } from "./providers/config/registry.ts";
 
 /** One sentence each, which begins with the variable. No value is quoted: it may be a secret. */
 export function configWarnings({ defaultModel, upstreams, routes, budgets }: Config): string[] {

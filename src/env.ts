@@ -8,11 +8,11 @@ import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
 import { parseOtlp, type OtlpTarget } from "./observe/otlp/settings.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
-import type { Upstream } from "./upstream/config/types.ts";
-import { parseUpstreams } from "./upstream/config/parse.ts";
-import { parsePanel, type Panel } from "./upstream/config/panel.ts";
-import { combinedParts } from "./upstream/config/parts.ts";
-import { parseRoutes, type Route } from "./upstream/config/routes.ts";
+import type { Upstream } from "./providers/config/types.ts";
+import { parseUpstreams } from "./providers/config/parse.ts";
+import { parsePanel, type Panel } from "./providers/config/panel.ts";
+import { combinedParts } from "./providers/config/parts.ts";
+import { parseRoutes, type Route } from "./providers/config/routes.ts";
 
 /** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
 export const VARIABLES = [

@@ -14,9 +14,9 @@ import {
   PROMPT_TOKENS_FIXED_OPENAI,
   PROMPT_TOKENS_FIXED_TOOLS,
 } from "../../src/limits.ts";
-import { callFactsOf } from "../../src/protocol/request/call-facts.ts";
-import { readRequest, withBetas } from "../../src/protocol/request/read.ts";
-import { rewriteRequest } from "../../src/protocol/request/rewrite.ts";
+import { callFactsOf } from "../../src/providers/formats/request/call-facts.ts";
+import { readRequest, withBetas } from "../../src/providers/formats/request/read.ts";
+import { rewriteRequest } from "../../src/providers/formats/request/rewrite.ts";
 import { tableOf } from "../table.ts";
 import { billOf, type Family } from "./bill.ts";
 import { foreignHeaders } from "./foreign.ts";

@@ -3,7 +3,7 @@ import { batchEndpoint } from "../../src/batch/endpoints.ts";
 import { batchRequestId, writeLine, type LineOutcome, type WrittenLine } from "../../src/batch/output.ts";
 import { addUsage, type LineUsage } from "../../src/batch/usage.ts";
 import type { Reason } from "../../src/errors.ts";
-import { readJsonAnswer } from "../../src/protocol/response/read.ts";
+import { readJsonAnswer } from "../../src/providers/formats/response/read.ts";
 import type { SlotView } from "../../src/run-api/groups.ts";
 import type { BatchFile, Chunk, Job } from "./store.ts";
 

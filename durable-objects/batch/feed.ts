@@ -14,7 +14,7 @@ import {
   BATCH_LINES_MAX,
   GROUP_MODELS_CHARS_MAX,
 } from "../../src/limits.ts";
-import { rawCallFactsOf } from "../../src/protocol/request/call-facts.ts";
+import { rawCallFactsOf } from "../../src/providers/formats/request/call-facts.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../src/run-api/groups.ts";
 import type { Refused } from "../../src/run-api/types.ts";
 import type { RunCaller } from "../../src/run-client/caller.ts";

@@ -23,7 +23,7 @@ import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { GroupView, SlotView } from "../../src/run-api/groups.ts";
 import type { ModelRulesReply } from "../../src/run-api/runs.ts";
 import { RunCaller } from "../../src/run-client/caller.ts";
-import { targetOf } from "../../src/upstream/target.ts";
+import { targetOf } from "../../src/providers/config/target.ts";
 import { laneOf, runFilesOf, type Objects } from "../address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";

@@ -20,7 +20,7 @@ import {
   UPSTREAM_IN_FLIGHT_DEFAULT,
 } from "../../src/limits.ts";
 import type { GateApi, GateMetering } from "../../src/run-api/gate-api.ts";
-import { gatePartsOf } from "../../src/upstream/config/keys.ts";
+import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import type { Objects } from "../address.ts";
 import { notifyRuns } from "./notices.ts";
 import { GateStore } from "./store.ts";

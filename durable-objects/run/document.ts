@@ -5,7 +5,7 @@ import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/run/group/group.ts";
 import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
-import { gatePartsOf } from "../../src/upstream/config/keys.ts";
+import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import { clientTraceId } from "../../src/trace-context.ts";
 import { timesSince } from "./counters.ts";
 import type { RunState } from "./state.ts";

@@ -6,8 +6,8 @@ import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_TARGETS_CACHED_MAX, TIMEOUT_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/run-api/runs.ts";
-import { gateNameOf } from "../../src/upstream/config/keys.ts";
-import { targetOf } from "../../src/upstream/target.ts";
+import { gateNameOf } from "../../src/providers/config/keys.ts";
+import { targetOf } from "../../src/providers/config/target.ts";
 
 /** What of the gateway's configuration decides on targets. */
 export type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;

@@ -7,7 +7,7 @@ import { DERIVED_KEY, credentialsOf } from "../../src/auth/credentials.ts";
 import { BUILT_IN_MODEL, BUILT_IN_UPSTREAMS, VARIABLES, parseConfig } from "../../src/env.ts";
 import { toWire } from "../../src/errors.ts";
 import { SECRET_CHARS_MIN } from "../../src/limits.ts";
-import { splitVariableOf } from "../../src/upstream/config/parts.ts";
+import { splitVariableOf } from "../../src/providers/config/parts.ts";
 import type { RemoteBinding, RemoteWorker } from "./account.ts";
 import type { DeployOptions } from "./options.ts";
 import type { WorkerConfig } from "./worker-config.ts";

@@ -4,7 +4,7 @@
  */
 import { CUSTOM_ID_CHARS_MAX } from "../limits.ts";
 import { keyAt } from "../text/json/key.ts";
-import { readRequest, type Endpoint, type RequestFacts } from "../protocol/request/read.ts";
+import { readRequest, type Endpoint, type RequestFacts } from "../providers/formats/request/read.ts";
 import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../text/json/scan.ts";
 import { batchEndpoint, type BatchUrl } from "./endpoints.ts";
 import {

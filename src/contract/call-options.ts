@@ -15,8 +15,8 @@ import {
   TIMEOUT_MS_MAX,
 } from "../limits.ts";
 import type { ContextReference } from "../contexts/types.ts";
-import { CACHE_MARKS } from "../protocol/request/inner-fields.ts";
-import { COUNTS, OWN_PARAMS } from "../protocol/request/own-params.ts";
+import { CACHE_MARKS } from "../providers/formats/request/inner-fields.ts";
+import { COUNTS, OWN_PARAMS } from "../providers/formats/request/own-params.ts";
 import { acceptedSchema, otherFormatIn } from "../text/schema/accept.ts";
 import { sizeOf, type TextSize } from "./chat-fields.ts";
 import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts";

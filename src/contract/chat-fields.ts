@@ -2,9 +2,9 @@
 import type { UnreservableField } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { PROMPT_BYTES_MAX, TEXT_LOOK_BYTES_MIN } from "../limits.ts";
-import { specialFacts, type SpecialFacts } from "../protocol/request/call-facts.ts";
-import type { ThinkingBudget } from "../protocol/request/thinking.ts";
-import { readChatPart } from "../protocol/request/read.ts";
+import { specialFacts, type SpecialFacts } from "../providers/formats/request/call-facts.ts";
+import type { ThinkingBudget } from "../providers/formats/request/thinking.ts";
+import { readChatPart } from "../providers/formats/request/read.ts";
 import { normalisedGrowth } from "../text/tokens/normalised-bytes.ts";
 import { textTokensMax as textTokensMaxOf } from "../text/tokens/text-bound.ts";
 import type { Parsed } from "./errors.ts";

@@ -1,8 +1,8 @@
 /** Objects that take the fields they name and no others. The refusal of another field suggests what its client meant. */
 import * as z from "zod";
-import { similarName } from "../protocol/request/field-table.ts";
-import { ownParamFault } from "../protocol/request/own-params.ts";
-import { REQUEST_FIELDS } from "../protocol/request/request-fields.ts";
+import { similarName } from "../providers/formats/request/field-table.ts";
+import { ownParamFault } from "../providers/formats/request/own-params.ts";
+import { REQUEST_FIELDS } from "../providers/formats/request/request-fields.ts";
 
 /** A schema like `z.strictObject`, whose refusal of an unknown field carries a suggestion. */
 export function strictFields<Shape extends z.ZodRawShape>(shape: Shape) {

@@ -21,10 +21,10 @@ import { creditRun, credits } from "../run-client/credit/instance.ts";
 import { loneCalls } from "../run-client/lone-calls.ts";
 import { settleSoon } from "../run-client/settlements.ts";
 import type { TraceContext } from "../trace-context.ts";
-import type { Route } from "../upstream/config/routes.ts";
-import type { Upstream } from "../upstream/config/types.ts";
-import { priceOf } from "../upstream/registry.ts";
-import { targetOf, type ModelRules } from "../upstream/target.ts";
+import type { Route } from "../providers/config/routes.ts";
+import type { Upstream } from "../providers/config/types.ts";
+import { priceOf } from "../providers/config/registry.ts";
+import { targetOf, type ModelRules } from "../providers/config/target.ts";
 import { takeSamples, type Attempt } from "./attempt.ts";
 import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
 

@@ -1,5 +1,5 @@
 /** The platform's TCP sockets, to find out whether a host can be reached. */
-import type { Address } from "../upstream/reached.ts";
+import type { Address } from "../providers/reached.ts";
 
 /** Connects and closes the connection again; rejects if no connection, or no TLS handshake, can be made. */
 export async function connectOnce({ hostname, port, tls }: Address): Promise<void> {

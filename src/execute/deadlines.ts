@@ -2,7 +2,7 @@
  * Timers of attempts. Almost every attempt ends long before its limit, and a runtime timer per attempt costs as much as
  * a fifth of its fetch: so long limits share one timer that fires twice a second, and short ones have their own.
  */
-import type { StartTimer } from "../upstream/exchange.ts";
+import type { StartTimer } from "../providers/exchange.ts";
 import { TurnoverSet } from "../renewed/set.ts";
 
 /** Limits from here on are long, ms: half a second of delay is at most a tenth of them. */

@@ -8,7 +8,7 @@ import type { RunCaller, RunStub } from "../run-client/caller.ts";
 import { PermitRequests } from "../run-client/permit-requests.ts";
 import { RunSocket, WaitingSocket } from "../run-client/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../run-client/settlements.ts";
-import type { StartTimer } from "../upstream/exchange.ts";
+import type { StartTimer } from "../providers/exchange.ts";
 
 /**
  * What ends the call when its client leaves: `controller` stops the attempt, `withdraw` takes the call out of the queue.

@@ -2,7 +2,7 @@
 import { answerChars } from "../answer.ts";
 import { CLAIM_BYTES_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
 import type { Settlement } from "../run-api/groups.ts";
-import type { StartTimer } from "../upstream/exchange.ts";
+import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";
 import { areHeadersLimited, type WorkRules } from "./rules.ts";

@@ -1,6 +1,6 @@
 /** Requests that are never on a tape: they are sent to the upstream itself, or refused. */
 import { Refusal } from "../errors.ts";
-import type { Upstream } from "../upstream/config/types.ts";
+import type { Upstream } from "../providers/config/types.ts";
 
 /** Throws a Refusal if nothing may be sent to the upstream. `what`: what would be requested. */
 export function requireUntaped({ cassette }: Upstream, what: string): void {

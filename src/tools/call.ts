@@ -6,9 +6,9 @@ import { utf8Bytes } from "../contract/text.ts";
 import type { ToolReport } from "../run/log.ts";
 import type { Reason } from "../errors.ts";
 import { TOOL_REPLY_BYTES_MAX } from "../limits.ts";
-import type { StartTimer } from "../upstream/exchange.ts";
-import { discard, readBody } from "../upstream/read-body.ts";
-import { shownMessage } from "../upstream/redact.ts";
+import type { StartTimer } from "../providers/exchange.ts";
+import { discard, readBody } from "../providers/read-body.ts";
+import { shownMessage } from "../providers/redact.ts";
 import { readReply } from "./reply.ts";
 import type { Tool } from "./tool.ts";
 

@@ -3,8 +3,8 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { VARIABLES } from "../../src/env.ts";
-import { commonFields, remoteFields } from "../../src/upstream/config/fields.ts";
-import { parseUpstreams } from "../../src/upstream/config/parse.ts";
+import { commonFields, remoteFields } from "../../src/providers/config/fields.ts";
+import { parseUpstreams } from "../../src/providers/config/parse.ts";
 import { ROOT } from "./page.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 
@@ -19,7 +19,7 @@ describe("docs/configuration.md", () => {
 
   it("names every field of an upstream, and the defaults that hold", async () => {
     const rows = await rowsOf(PAGE, "field");
-    const parser = await source("src/upstream/config/parse.ts");
+    const parser = await source("src/providers/config/parse.ts");
     const schemas = [...parser.matchAll(/Schema = z\.strictObject\(\{(.*?)\n?\}\);/gs)].map(
       ([, fields = ""]) => fields,
     );

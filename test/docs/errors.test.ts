@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { toWire } from "../../src/errors.ts";
 import { SAMPLES } from "../support/reasons.ts";
-import { CODE_RULES, STATUS_RULES } from "../../src/upstream/failure-table.ts";
+import { CODE_RULES, STATUS_RULES } from "../../src/providers/failure-table.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 
 it("documents the status of every code, whether it is retryable, and its facts", async () => {

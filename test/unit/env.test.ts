@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { configOf, parseConfig } from "../../src/env.ts";
-import type { Upstream } from "../../src/upstream/config/types.ts";
+import type { Upstream } from "../../src/providers/config/types.ts";
 
 const openai = (fields: Record<string, unknown> = {}) => ({
   UPSTREAMS: { acme: { kind: "openai", base_url: "https://acme.test/v1", ...fields } },

@@ -8,8 +8,8 @@ import { readBatch } from "../../src/contract/large-batch.ts";
 import { parseQuery, queryBody } from "../../src/contract/query.ts";
 import { openApiText } from "../../src/openapi.ts";
 import type { Endpoint } from "../../src/call.ts";
-import { CAP_SPELLINGS } from "../../src/protocol/request/request-fields.ts";
-import { readRequest } from "../../src/protocol/request/read.ts";
+import { CAP_SPELLINGS } from "../../src/providers/formats/request/request-fields.ts";
+import { readRequest } from "../../src/providers/formats/request/read.ts";
 
 const content = z.object({ "application/json": z.looseObject({ schema: z.record(z.string(), z.unknown()) }) });
 const operation = z.looseObject({ requestBody: z.looseObject({ content }) });

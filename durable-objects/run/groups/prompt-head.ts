@@ -2,7 +2,7 @@
 import { placeOf, readCall } from "../../../src/run/queue/call-page.ts";
 import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import { headOf } from "../../../src/protocol/request/prompt-head.ts";
+import { headOf } from "../../../src/providers/formats/request/prompt-head.ts";
 import type { RunStore } from "../store/store.ts";
 
 /** As its client sent it, before outputs and contexts are inserted; null if the call has no text, or its body is in R2. */

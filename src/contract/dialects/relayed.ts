@@ -4,7 +4,7 @@
  */
 import * as z from "zod";
 import { CHOICES_MAX, MAX_TOKENS_MAX } from "../../limits.ts";
-import { CACHE_MARKS } from "../../protocol/request/inner-fields.ts";
+import { CACHE_MARKS } from "../../providers/formats/request/inner-fields.ts";
 import { label } from "../fields.ts";
 
 const opaque = z.looseObject({});

@@ -3,8 +3,8 @@
  * these is read once, however many calls lay entries of their own over them.
  */
 import { NAME_CHARS_MAX, JSON_DEPTH_MAX, PARAMS_ENTRIES_MAX } from "../../limits.ts";
-import { mergeFacts, NO_SPECIAL_FACTS } from "../../protocol/request/call-facts.ts";
-import { ownParamFault } from "../../protocol/request/own-params.ts";
+import { mergeFacts, NO_SPECIAL_FACTS } from "../../providers/formats/request/call-facts.ts";
+import { ownParamFault } from "../../providers/formats/request/own-params.ts";
 import { readChatFields, type ChatFields } from "../chat-fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { nestsDeeperThan } from "../text.ts";

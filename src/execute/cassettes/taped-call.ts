@@ -9,10 +9,10 @@ import type { Taken, TapeLine, TapeUse } from "../../run-api/cassette-api.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
 import { objectFailure } from "../../run-client/retry.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
-import { failed } from "../../upstream/classify.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import type { ExchangeDeps } from "../../upstream/exchange.ts";
-import { withoutOwnSecrets } from "../../upstream/redact.ts";
+import { failed } from "../../providers/classify.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import type { ExchangeDeps } from "../../providers/exchange.ts";
+import { withoutOwnSecrets } from "../../providers/redact.ts";
 import { AnswerCopy, playedResponse } from "./answer.ts";
 
 type Fetch = ExchangeDeps["fetch"];

@@ -1,6 +1,6 @@
 /** Notices when the answer of a call begins for whose beginning others wait. */
-import { isEventStream } from "../../upstream/streamed-answer.ts";
-import type { ExchangeDeps } from "../../upstream/exchange.ts";
+import { isEventStream } from "../../providers/streamed-answer.ts";
+import type { ExchangeDeps } from "../../providers/exchange.ts";
 
 type Fetch = ExchangeDeps["fetch"];
 

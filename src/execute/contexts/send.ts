@@ -11,8 +11,8 @@ import {
   CONTEXTS_HELD_BYTES_MAX,
 } from "../../limits.ts";
 import type { RunCaller } from "../../run-client/caller.ts";
-import type { ExchangeDeps } from "../../upstream/exchange.ts";
-import { failed } from "../../upstream/classify.ts";
+import type { ExchangeDeps } from "../../providers/exchange.ts";
+import { failed } from "../../providers/classify.ts";
 import { HeldTexts } from "./held-texts.ts";
 import { bodyWithMarker, cutText, jsonInside, partsOf } from "./insert.ts";
 

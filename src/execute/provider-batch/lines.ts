@@ -6,10 +6,10 @@ import { groupSeqOf, indexOf } from "../../run/queue/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
 import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../run-api/provider-batch.ts";
 import { bodyToSend } from "../../text/schema/sent.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import type { BuiltRequest } from "../../upstream/anthropic-request.ts";
-import { buildRequest } from "../../upstream/request.ts";
-import { buildRawRequest } from "../../upstream/stored-request.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import type { BuiltRequest } from "../../providers/anthropic-request.ts";
+import { buildRequest } from "../../providers/request.ts";
+import { buildRawRequest } from "../../providers/stored-request.ts";
 import { outcomeOfLine, readLine, type LineCall, type ReadLine } from "./output.ts";
 
 /** A claimed page, as it is kept from its claim to its upload. */

@@ -4,10 +4,10 @@ import type { BatchedEndpoint } from "../../batch/endpoints.ts";
 import { BATCH_TIER, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../run/steps/provider-settle.ts";
 import { isRecord } from "../../text/json/record.ts";
-import { classify, failed } from "../../upstream/classify.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import { shownCode, shownMessage, withoutSecretsIn } from "../../upstream/redact.ts";
-import { classifyRaw } from "../../upstream/stored-request.ts";
+import { classify, failed } from "../../providers/classify.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import { shownCode, shownMessage, withoutSecretsIn } from "../../providers/redact.ts";
+import { classifyRaw } from "../../providers/stored-request.ts";
 import { checkedOutcome } from "../checks/checked-outcome.ts";
 
 /**

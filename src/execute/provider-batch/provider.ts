@@ -6,10 +6,10 @@ import type { BatchUrl } from "../../batch/endpoints.ts";
 import { LineSplitter } from "../../batch/lines.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
-import { errorWords } from "../../protocol/response/error.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import { discard, readBody } from "../../upstream/read-body.ts";
-import { readRetryAfterMs } from "../../upstream/retry-after.ts";
+import { errorWords } from "../../providers/formats/response/error.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import { discard, readBody } from "../../providers/read-body.ts";
+import { readRetryAfterMs } from "../../providers/retry-after.ts";
 import type { BatchLook } from "./next-step.ts";
 
 /**

@@ -3,12 +3,12 @@ import type { CallBody, Endpoint, Outcome, SpanContent } from "../../call.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { OTLP_CONTENT_READ_BYTES_MAX } from "../../limits.ts";
-import { readAnthropicMessage } from "../../protocol/anthropic/answer.ts";
-import { aggregateStream } from "../../protocol/aggregate/stream.ts";
-import { readCompletion } from "../../protocol/response/chat.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import type { ExchangeDeps } from "../../upstream/exchange.ts";
-import { withoutOwnSecrets } from "../../upstream/redact.ts";
+import { readAnthropicMessage } from "../../providers/formats/anthropic/answer.ts";
+import { aggregateStream } from "../../providers/formats/aggregate/stream.ts";
+import { readCompletion } from "../../providers/formats/response/chat.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import type { ExchangeDeps } from "../../providers/exchange.ts";
+import { withoutOwnSecrets } from "../../providers/redact.ts";
 import { AnswerCopy } from "../cassettes/answer.ts";
 import { inputJson, instructionsJson, outputJson, type Asked } from "./messages.ts";
 

@@ -2,7 +2,7 @@
 import type { Lease } from "../../call.ts";
 import { sha256Hex } from "../../run-client/dedupe-key.ts";
 import { attemptKey, contextUnder, isSampled, spanIdIn, spanSeed, type TraceContext } from "../../trace-context.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
+import type { Upstream } from "../../providers/config/types.ts";
 
 /** The upstream with the headers that this attempt adds; unchanged if it gets none. */
 export async function withTrace(upstream: Upstream, { trace, attemptId }: Lease, runId: string): Promise<Upstream> {

@@ -1,5 +1,5 @@
 /** Where traces are exported to. Messages never quote a value: it may be a secret. */
-import { resolveHeaders } from "../../upstream/config/credentials.ts";
+import { resolveHeaders } from "../../providers/config/credentials.ts";
 
 /** The collector's address for traces, and the headers of each request. Holds secrets: never log or return it. */
 export type OtlpTarget = { url: string; headers: Record<string, string> };

@@ -6,11 +6,11 @@ import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { MODELS_BYTES_MAX, MODELS_KEPT_MS, MODELS_TIMEOUT_MS } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import { discard, readBody } from "../../upstream/read-body.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
-import { modelsRequest, plainNames, readModels, type ListedModel } from "../../upstream/models.ts";
-import { PANEL_MODEL } from "../../upstream/config/panel.ts";
-import { targetOf, type ModelRules } from "../../upstream/target.ts";
+import { discard, readBody } from "../../providers/read-body.ts";
+import type { Upstream } from "../../providers/config/types.ts";
+import { modelsRequest, plainNames, readModels, type ListedModel } from "../../providers/models.ts";
+import { PANEL_MODEL } from "../../providers/config/panel.ts";
+import { targetOf, type ModelRules } from "../../providers/config/target.ts";
 import type { Handlers } from "../handler.ts";
 
 export const modelHandlers = {

@@ -6,11 +6,11 @@ import type { BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../run-client/caller.ts";
-import { upstreamAt } from "../../upstream/config/keys.ts";
-import { answerHeaders, relayHeaders } from "../../upstream/endpoints.ts";
+import { upstreamAt } from "../../providers/config/keys.ts";
+import { answerHeaders, relayHeaders } from "../../providers/endpoints.ts";
 import { relay } from "./relay.ts";
 import { requireUntaped } from "../untaped.ts";
-import { redactedStream } from "../../upstream/relay/redact.ts";
+import { redactedStream } from "../../providers/relay/redact.ts";
 import type { Handlers } from "../handler.ts";
 
 export const openAiHandlers = {

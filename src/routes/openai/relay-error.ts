@@ -5,7 +5,7 @@
 import { Refusal, retryHeaders, toWire, type Spent } from "../../errors.ts";
 import type { RelayFailure } from "../../execute/attempt.ts";
 import { tryParse } from "../../text/json/parse.ts";
-import { redacted } from "../../upstream/redact.ts";
+import { redacted } from "../../providers/redact.ts";
 import { anthropicError } from "../anthropic/error.ts";
 
 /** Throws if the failure is not the upstream's to report: its words about the gateway's key are not for the client. */

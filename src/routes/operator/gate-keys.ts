@@ -1,6 +1,6 @@
 /** The gates of an upstream: one for each of its keys. */
-import { gateNameOf } from "../../upstream/config/keys.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
+import { gateNameOf } from "../../providers/config/keys.ts";
+import type { Upstream } from "../../providers/config/types.ts";
 
 /** `key` is how an operator names it; null = the upstream has one, or none. */
 export type GateKey = { key: string | null; gate: string };

@@ -4,7 +4,7 @@ import { gateOf } from "../../../durable-objects/address.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ResumedUpstream, UpstreamGate, UpstreamList } from "../../contract/operator/upstreams.ts";
 import { Refusal, quoted } from "../../errors.ts";
-import type { Upstream } from "../../upstream/config/types.ts";
+import type { Upstream } from "../../providers/config/types.ts";
 import type { Handlers } from "../handler.ts";
 import { keysOf } from "./gate-keys.ts";
 import { shownGate } from "./shown-gate.ts";

@@ -6,9 +6,9 @@ import { parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
 import { CallPageBuilder, readCall, readFacts } from "../../../src/run/queue/call-page.ts";
-import { buildAnthropicRequest } from "../../../src/upstream/anthropic-request.ts";
-import { buildRequest } from "../../../src/upstream/request.ts";
-import { makeAnthropic, makeLease, makeUpstream } from "../upstream/make.ts";
+import { buildAnthropicRequest } from "../../../src/providers/anthropic-request.ts";
+import { buildRequest } from "../../../src/providers/request.ts";
+import { makeAnthropic, makeLease, makeUpstream } from "../providers/make.ts";
 
 type OptionName = keyof CallSettingsInput;
 

@@ -2,7 +2,7 @@ import { SETTINGS_DEFAULT, parseSettings } from "../../../src/contract/call-opti
 import { describe, expect, test } from "vitest";
 import { parseCall } from "../../../src/contract/call.ts";
 import { PROMPT_BYTES_MAX, TEXT_LOOK_BYTES_MIN } from "../../../src/limits.ts";
-import { readRequest } from "../../../src/protocol/request/read.ts";
+import { readRequest } from "../../../src/providers/formats/request/read.ts";
 
 const ENGLISH = "The light of the sun is made of rays that are not the same, and each of them has its own way. ".repeat(
   60,

@@ -3,9 +3,9 @@ import type { TextRun } from "../../../src/execute/contexts/send.ts";
 import type { TapeRun } from "../../../src/execute/cassettes/taped-call.ts";
 import { describe, expect, it } from "vitest";
 import { attemptCall, attemptRelay } from "../../../src/execute/attempt.ts";
-import { readRequest } from "../../../src/protocol/request/read.ts";
-import type { Upstream } from "../../../src/upstream/config/types.ts";
-import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../upstream/make.ts";
+import { readRequest } from "../../../src/providers/formats/request/read.ts";
+import type { Upstream } from "../../../src/providers/config/types.ts";
+import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../providers/make.ts";
 
 /** No call here goes to pull workers. */
 const NO_RUN: PullRun & TextRun & TapeRun = {

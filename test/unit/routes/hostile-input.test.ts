@@ -15,8 +15,8 @@ import {
   SCANNED_VALUES_MAX,
   NAME_CHARS_MAX,
 } from "../../../src/limits.ts";
-import { readRequest } from "../../../src/protocol/request/read.ts";
-import { simulatedText } from "../../../src/simulated/text.ts";
+import { readRequest } from "../../../src/providers/formats/request/read.ts";
+import { simulatedText } from "../../../src/providers/simulated/text.ts";
 import { expectLinear } from "../../support/growth.ts";
 
 const MILLION = 1_000_000;

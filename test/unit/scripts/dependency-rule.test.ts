@@ -46,9 +46,9 @@ describe("the dependency rule", () => {
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
     expect(keeps("src/run-client/groups/body-upload.ts", statement)).toBe(true);
     expect(keeps("src/routes/native/runs.ts", statement)).toBe(false);
-    expect(keeps("src/upstream/attempt.ts", statement)).toBe(false);
+    expect(keeps("src/providers/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);
-    expect(keeps("src/upstream/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
+    expect(keeps("src/providers/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
   });
 
   it("lets nothing but the app import routes", () => {
@@ -65,10 +65,10 @@ describe("the dependency rule", () => {
   });
 
   it("lets the upstream module look prices up, but of the rest of the core use types only", () => {
-    expect(keeps("src/upstream/registry.ts", 'import { catalogPrice } from "../budget/prices.ts";')).toBe(true);
-    expect(keeps("src/upstream/registry.ts", 'import { Ledger } from "../budget/ledger.ts";')).toBe(false);
+    expect(keeps("src/providers/config/registry.ts", 'import { catalogPrice } from "../budget/prices.ts";')).toBe(true);
+    expect(keeps("src/providers/config/registry.ts", 'import { Ledger } from "../budget/ledger.ts";')).toBe(false);
     expect(
-      keeps("src/upstream/config/types.ts", 'import type { TokenPrice } from "../../budget/token-price.ts";'),
+      keeps("src/providers/config/types.ts", 'import type { TokenPrice } from "../../budget/token-price.ts";'),
     ).toBe(true);
   });
 

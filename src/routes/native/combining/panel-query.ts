@@ -5,7 +5,7 @@ import { prefersAsync } from "../../../contract/groups.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import { Refusal } from "../../../errors.ts";
 import type { IdempotencyKey } from "../../../run-api/types.ts";
-import { PANEL_MODEL, type Panel } from "../../../upstream/config/panel.ts";
+import { PANEL_MODEL, type Panel } from "../../../providers/config/panel.ts";
 import { queryReplyOf, wantsText } from "../query-reply.ts";
 import { askPanel } from "./panel.ts";
 

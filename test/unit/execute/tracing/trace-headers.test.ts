@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { withTrace } from "../../../../src/execute/tracing/trace-headers.ts";
 import { parseConfig } from "../../../../src/env.ts";
 import type { TraceContext } from "../../../../src/trace-context.ts";
-import { makeLease, makeUpstream } from "../../upstream/make.ts";
+import { makeLease, makeUpstream } from "../../providers/make.ts";
 
 const TRACE = "4bf92f3577b34da6a3ce929d0e0e4736";
 const SAMPLED: TraceContext = { parent: `00-${TRACE}-00f067aa0ba902b7-01`, state: "vendor=1" };

@@ -6,8 +6,8 @@ import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import type { PriceFacts } from "../../../../src/call.ts";
 import { costNanoUsd } from "../../../../src/run/money/money.ts";
 import { CATALOG_DATE, catalogPrice, providerAt, type Snapshot } from "../../../../src/run/money/prices.ts";
-import { priceOf } from "../../../../src/upstream/registry.ts";
-import { makeUpstream } from "../../upstream/make.ts";
+import { priceOf } from "../../../../src/providers/config/registry.ts";
+import { makeUpstream } from "../../providers/make.ts";
 import { expectLinear } from "../../../support/growth.ts";
 
 const FILE = "src/run/money/price-snapshot.json";

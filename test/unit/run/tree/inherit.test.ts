@@ -4,9 +4,9 @@ import type { RunInput } from "../../../../src/run-api/runs.ts";
 import type { RunSettings } from "../../../../src/run-api/runs.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { toWire } from "../../../../src/errors.ts";
-import { targetOf } from "../../../../src/upstream/target.ts";
+import { targetOf } from "../../../../src/providers/config/target.ts";
 import { PLAIN_PRICE } from "../../../support/engine.ts";
-import { makeUpstream } from "../../upstream/make.ts";
+import { makeUpstream } from "../../providers/make.ts";
 
 const NOW_MS = 1_000_000;
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { inSlices, pause } from "../../../../src/text/bytes/slices.ts";
 import { batchReading, readBatch } from "../../../../src/contract/large-batch.ts";
 import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES } from "../../../../src/limits.ts";
-import { readRequest, requestReading } from "../../../../src/protocol/request/read.ts";
+import { readRequest, requestReading } from "../../../../src/providers/formats/request/read.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
 

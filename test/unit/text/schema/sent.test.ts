@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { REFUSED_SCHEMAS_KEPT } from "../../../../src/limits.ts";
 import { chatResponseFormat, messagesOutputFormat, schemaInstruction } from "../../../../src/text/schema/forms.ts";
 import { RefusedSchemas } from "../../../../src/text/schema/sent.ts";
-import { attempt } from "../../../../src/upstream/attempt.ts";
-import { completion, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "../../upstream/make.ts";
+import { attempt } from "../../../../src/providers/attempt.ts";
+import { completion, makeAnthropic, makeDeps, makeLease, makeUpstream, message } from "../../providers/make.ts";
 
 const closed = (properties: Record<string, unknown>, required = Object.keys(properties)) => ({
   type: "object",

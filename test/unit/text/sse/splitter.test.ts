@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EventSplitter, type StreamPiece } from "../../../../src/text/sse/splitter.ts";
-import { bytesOf, joined, textOf } from "../../protocol/stream/recorded.ts";
+import { bytesOf, joined, textOf } from "../../providers/formats/stream/recorded.ts";
 
 const read = (pieces: readonly StreamPiece[]): [string, string][] =>
   pieces.map((piece) => [piece.kind, textOf([piece.bytes])]);

@@ -1,0 +1,61 @@
+/** Turns a leased call into the HTTP request of one attempt at an upstream that speaks Anthropic's Messages API. */
+import type { CallBody, Lease } from "../call.ts";
+import type { Reason } from "../errors.ts";
+import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
+import { isRecord } from "../text/json/record.ts";
+import { conversationOf } from "./formats/anthropic/conversation.ts";
+import { messagesOutputFormat } from "../text/schema/forms.ts";
+import type { Upstream } from "./config/types.ts";
+import type { UpstreamRequest } from "./exchange.ts";
+import { forwardedParams } from "./request.ts";
+
+/** Version of the API that is spoken here; a configured header of that name wins. */
+const ANTHROPIC_VERSION = "2023-06-01";
+
+/** The request, or why the call cannot be expressed as one. */
+export type BuiltRequest = { ok: true; request: UpstreamRequest } | { ok: false; reason: Reason };
+
+/**
+ * The non-streaming request of one attempt. The API demands a completion cap: without one in the lease it is
+ * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged, except for names with a field of their own. What the API cannot express is
+ * refused with the field's name, never dropped.
+ */
+export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
+  const conversation = conversationOf(body);
+  if (!conversation.ok) return conversation;
+  const { system, messages } = conversation;
+  const request: UpstreamRequest = {
+    url: `${upstream.baseUrl}/v1/messages`,
+    headers: requestHeaders(upstream),
+    body: JSON.stringify({
+      model: lease.model,
+      max_tokens: lease.capTokens ?? COMPLETION_TOKENS_DEFAULT,
+      ...(system === null ? undefined : { system }),
+      messages,
+      ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
+      ...(body.params === undefined ? undefined : forwardedParams(body.params)),
+      ...outputConfig(body),
+    }),
+  };
+  return { ok: true, request };
+}
+
+/** The field for a schema, with what `params` has in it beside the format. */
+function outputConfig({ schema, params }: CallBody): { output_config: object } | undefined {
+  const format = schema === undefined ? null : messagesOutputFormat(schema);
+  if (format === null) return undefined;
+  const sent = params?.["output_config"];
+  return { output_config: isRecord(sent) ? { ...sent, format } : { format } };
+}
+
+function requestHeaders(upstream: Upstream): Record<string, string> {
+  const headers: Record<string, string> = {
+    "content-type": "application/json",
+    accept: "application/json",
+    "user-agent": "fanout",
+    "anthropic-version": ANTHROPIC_VERSION,
+    ...upstream.headers,
+  };
+  if (upstream.apiKey !== null) headers["x-api-key"] = upstream.apiKey;
+  return headers;
+}

@@ -1,0 +1,48 @@
+/** Distinguishes tools that the client runs from tools that the provider runs and bills by use. */
+import { valueEnd } from "../../../text/json/grammar.ts";
+import { firstElement, kindAt, member, nextElement, type JsonMember, type JsonObject } from "../../../text/json/scan.ts";
+import { SPENDS_ALL } from "./field-table.ts";
+import { readFields } from "./fields.ts";
+import { TOOL } from "./inner-fields.ts";
+import { noteUnreservable, objectAt, refuse, shortName, textOf, type ScanContext } from "./scan-context.ts";
+
+/** Types of tools that the client describes and runs itself. */
+const CLIENT_TOOLS = new Set(["function", "custom"]);
+
+/**
+ * Tools that Anthropic defines and the client runs. The provider adds their descriptions, documented with 245 to 735
+ * tokens; a thousand is reserved for each.
+ */
+const DEFINED_TOOL = /^(bash|text_editor|computer|memory)_\d{8}$/;
+const DEFINED_TOOL_TOKENS = 1_000;
+
+/**
+ * Reads `tools` and notes those that the provider runs. `typeRequired`: whether a tool without a type counts as one of them:
+ * for Anthropic it is the client's; elsewhere only a tool with Anthropic's `input_schema` is.
+ */
+export function readTools(scan: ScanContext, tools: JsonMember, typeRequired: boolean): void {
+  if (tools.kind === "null") return;
+  if (tools.kind !== "array") return refuse(scan, "tools", "expected an array");
+  const { bytes } = scan;
+  let index = 0;
+  for (let at = firstElement(bytes, tools.start); at !== -1 && scan.refusal === null; index++) {
+    scan.tools = true;
+    const field = `tools[${index}]`;
+    const tool = objectAt(scan, { kind: kindAt(bytes, at), start: at, end: at }, field);
+    if (tool !== null) readTool(scan, tool, field, typeRequired);
+    at = nextElement(bytes, tool?.end ?? valueEnd(bytes, at));
+  }
+}
+
+function readTool(scan: ScanContext, tool: JsonObject, field: string, typeRequired: boolean): void {
+  const typeField = member(tool, "type");
+  const type = textOf(scan, typeField);
+  if (type !== null && DEFINED_TOOL.test(type)) scan.promptTokenIds += DEFINED_TOOL_TOKENS;
+  else if (typeField === null ? typeRequired && member(tool, "input_schema") === null : !CLIENT_TOOLS.has(type ?? "")) {
+    const allowedBy = type === null ? null : `tools.${shortName(type)}`;
+    return noteUnreservable(scan, { field: `${field}.type`, why: HOSTED, spends: SPENDS_ALL, allowedBy });
+  }
+  readFields(scan, tool, TOOL, field);
+}
+
+const HOSTED = "Tools of the provider are billed by use, and their results are added to the prompt unseen.";
