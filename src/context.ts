@@ -1,5 +1,5 @@
 /** What handlers find in their context. */
-import type { Objects } from "../durable-objects/address.ts";
+import type { Objects } from "./objects/address.ts";
 import type { Hold } from "./text/bytes/held-bytes.ts";
 import type { Route } from "./contract/routes/record.ts";
 import type { Bindings, Config } from "./env.ts";

@@ -5,7 +5,7 @@
  * Miniflare's simulation of Workflows forgets running instances when its process ends.
  */
 import type { WorkflowEvent, WorkflowStep } from "cloudflare:workers";
-import type { GroupName, Objects } from "../../durable-objects/address.ts";
+import type { GroupName, Objects } from "../../src/objects/address.ts";
 import gateway, { LaneObject as Lane, LaneWorkflow as Instance } from "../../src/index.ts";
 
 export {

@@ -4,7 +4,7 @@ import { batchRequestId, writeLine, type LineOutcome, type WrittenLine } from ".
 import { addUsage, type LineUsage } from "../../src/batch/usage.ts";
 import type { Reason } from "../../src/errors.ts";
 import { readJsonAnswer } from "../../src/providers/formats/response/read.ts";
-import type { SlotView } from "../../src/run-api/groups.ts";
+import type { SlotView } from "../../src/objects/methods/groups.ts";
 import type { BatchFile, Chunk, Job } from "./store.ts";
 
 const encoder = new TextEncoder();

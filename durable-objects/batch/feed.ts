@@ -15,10 +15,10 @@ import {
   GROUP_MODELS_CHARS_MAX,
 } from "../../src/limits.ts";
 import { rawCallFactsOf } from "../../src/providers/formats/request/call-facts.ts";
-import type { OpenGroupReply, OpenGroupRequest } from "../../src/run-api/groups.ts";
-import type { Refused } from "../../src/run-api/types.ts";
-import type { RunCaller } from "../../src/run-client/caller.ts";
-import { PLAIN_RULES } from "../../src/run-client/groups/plain-rules.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "../../src/objects/methods/groups.ts";
+import type { Refused } from "../../src/objects/methods/types.ts";
+import type { RunCaller } from "../../src/objects/clients/caller.ts";
+import { PLAIN_RULES } from "../../src/objects/clients/groups/plain-rules.ts";
 import { linesFrom } from "./input.ts";
 import { Staging } from "./staging.ts";
 import type { Chunk, Job } from "./store.ts";

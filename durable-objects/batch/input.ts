@@ -2,7 +2,7 @@
 import { LineSplitter, type Line } from "../../src/batch/lines.ts";
 import { pageSource } from "../../src/files/r2-read.ts";
 import { BATCH_LINE_BYTES_MAX } from "../../src/limits.ts";
-import { fileKey } from "../address.ts";
+import { fileKey } from "../../src/objects/address.ts";
 import type { Job } from "./store.ts";
 
 /** Lines from the one that begins at `from` on. Throws if the file is gone. */

@@ -1,7 +1,7 @@
 /**
  * One batch: an object that validates its input, feeds its run, writes its files and notifies the operator's webhook of
  * its end. It works in its alarm, which survives restarts; between two steps everything that matters is in its rows. Its
- * methods are described in src/run-api/batch-api.ts.
+ * methods are described in src/objects/methods/batch-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { batchDocument, type BatchDocument } from "../../src/batch/document.ts";
@@ -10,8 +10,8 @@ import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
 import { BATCH_ALARM_MS, BATCH_LOOK_MS, BATCH_PROVIDER_LOOK_MS, BATCH_RETRY_MS } from "../../src/limits.ts";
-import type { BatchApi, BatchOpening } from "../../src/run-api/batch-api.ts";
-import { runFilesOf, type Objects } from "../address.ts";
+import type { BatchApi, BatchOpening } from "../../src/objects/methods/batch-api.ts";
+import { runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import { BatchStore, type Job } from "./store.ts";
 import { notifyEnd } from "./webhook.ts";

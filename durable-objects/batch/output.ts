@@ -3,7 +3,7 @@
  * in R2 once there are enough of them.
  */
 import { AppendedObject } from "../../src/files/r2-append.ts";
-import { fileKey } from "../address.ts";
+import { fileKey } from "../../src/objects/address.ts";
 import { BATCH_FILES, type BatchFile, type BatchStore, type Job } from "./store.ts";
 
 const encoder = new TextEncoder();

@@ -3,7 +3,7 @@
  * adds those that have ended meanwhile, for clients that read the batch. In memory only, so a restart may show less.
  */
 import type { BatchCounts } from "../../src/batch/lifecycle.ts";
-import type { GroupView } from "../../src/run-api/groups.ts";
+import type { GroupView } from "../../src/objects/methods/groups.ts";
 import type { Chunk } from "./store.ts";
 
 type Ended = Pick<BatchCounts, "completed" | "failed">;

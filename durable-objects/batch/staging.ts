@@ -2,9 +2,9 @@
 import type { CallPage } from "../../src/run/queue/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
 import { PAGES_AHEAD_CHARS_MAX, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
-import type { Refused } from "../../src/run-api/types.ts";
-import type { RunCaller } from "../../src/run-client/caller.ts";
-import { SendAhead } from "../../src/run-client/groups/send-ahead.ts";
+import type { Refused } from "../../src/objects/methods/types.ts";
+import type { RunCaller } from "../../src/objects/clients/caller.ts";
+import { SendAhead } from "../../src/objects/clients/groups/send-ahead.ts";
 
 export class Staging {
   readonly #run: RunCaller;

@@ -4,8 +4,8 @@
  * notifies the batch when there is something to see.
  */
 import { BATCH_CHUNKS_OPEN, BATCH_FRESH_MS, BATCH_GROUPS_OPEN_MAX } from "../../src/limits.ts";
-import type { GroupView } from "../../src/run-api/groups.ts";
-import type { RunCaller } from "../../src/run-client/caller.ts";
+import type { GroupView } from "../../src/objects/methods/groups.ts";
+import type { RunCaller } from "../../src/objects/clients/caller.ts";
 import type { Progress } from "./progress.ts";
 import type { Chunk } from "./store.ts";
 

@@ -1,6 +1,6 @@
 /**
  * The tape of one name. Calls of its upstreams are looked up here before they are sent, and their answers are stored. Its methods
- * are described in src/run-api/cassette-api.ts.
+ * are described in src/objects/methods/cassette-api.ts.
  *
  *   exchange  a request and its answer: the key of the request, the number of the answer among those of equal requests
  *   had       which of them the attempts of a run and its child runs have had, so that equal requests stay different samples
@@ -12,9 +12,9 @@ import { missReason, nearest, type Candidate } from "../../src/recordings/neares
 import type { Exchange, TapedRequest } from "../../src/recordings/types.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CASSETTE_COMPARED_MAX, TOKEN_CACHE_MAX } from "../../src/limits.ts";
-import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src/run-api/cassette-api.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
-import type { Objects } from "../address.ts";
+import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src/objects/methods/cassette-api.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { TapeStore, type Use } from "./store.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 

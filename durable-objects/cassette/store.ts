@@ -7,7 +7,7 @@ import {
   CASSETTE_PAGE_CHARS,
   CASSETTE_USES_MAX,
 } from "../../src/limits.ts";
-import type { TapeFacts, TapeLine } from "../../src/run-api/cassette-api.ts";
+import type { TapeFacts, TapeLine } from "../../src/objects/methods/cassette-api.ts";
 
 /** An attempt of a run's call. `session`: the run's tree, whose calls count together. */
 export type Use = { session: string; attempt: string; key: string };

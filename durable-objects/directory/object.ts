@@ -1,7 +1,7 @@
 /**
  * A part of the list of root runs, newest first, and the root budget of each day. A run's figures are in its own object;
  * this one stores that the run exists and, under a root budget, what is reserved for it on the day it was opened. Its
- * methods are described in src/run-api/directory-api.ts, which object has what in address.ts.
+ * methods are described in src/objects/methods/directory-api.ts, which object has what in address.ts.
  *
  *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
  *        the run ends, then what it spent
@@ -15,7 +15,7 @@ import type {
   DirectoryApi,
   ListedRun,
   StoredSummary,
-} from "../../src/run-api/directory-api.ts";
+} from "../../src/objects/methods/directory-api.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };

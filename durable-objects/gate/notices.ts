@@ -1,8 +1,8 @@
 /** Notifies the runs that use a gate when its class has changed, a few at a time. Nothing waits for these notices. */
 import type { GateGrant } from "../../src/gate/wire.ts";
 import { GATE_NOTICES_AT_ONCE, GATE_NOTICES_MAX } from "../../src/limits.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
-import type { Objects } from "../address.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
+import type { Objects } from "../../src/objects/address.ts";
 
 /** Sends a notice. Runs that it does not reach learn of the change by their next exchange. Never rejects. */
 export async function notifyRuns(

@@ -1,5 +1,5 @@
 /**
- * One gate. Its methods are described in src/run-api/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
+ * One gate. Its methods are described in src/objects/methods/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
  * runs that wait come back by themselves, so it sleeps as soon as nobody calls.
  *
  *   memory  row 1: a stop, a long Retry-After, the learned width, the limits that headers have shown; row 2: what attempts have
@@ -19,9 +19,9 @@ import {
   GATE_NOTICES_MAX,
   UPSTREAM_IN_FLIGHT_DEFAULT,
 } from "../../src/limits.ts";
-import type { GateApi, GateMetering } from "../../src/run-api/gate-api.ts";
+import type { GateApi, GateMetering } from "../../src/objects/methods/gate-api.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
-import type { Objects } from "../address.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { notifyRuns } from "./notices.ts";
 import { GateStore } from "./store.ts";
 import { refuseNewerRows } from "../schema-version.ts";

@@ -1,7 +1,7 @@
 /**
  * A lane executes a run's attempts, of which at most six wait for headers: Cloudflare lets no more fetches of an object wait,
  * and queues the seventh silently. It stores nothing: if the lane dies, its leases expire in the run object, so it needs
- * no watchdog of its own. Its methods are described in src/run-api/lane-api.ts.
+ * no watchdog of its own. Its methods are described in src/objects/methods/lane-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
@@ -13,10 +13,10 @@ import { LaneDuty } from "./duty.ts";
 import { isolatePaces } from "../../src/execute/paces.ts";
 import { areHeadersLimited, type WorkRules } from "../../src/execute/rules.ts";
 import { EXECUTOR_CALLS_MAX, LANE_ALARM_FROM_MS, LANE_ALARM_MS, WAITING_FETCHES_DEFAULT } from "../../src/limits.ts";
-import type { ClaimReply, Job, Settlement } from "../../src/run-api/groups.ts";
-import type { LaneApi } from "../../src/run-api/lane-api.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
-import type { Objects } from "../address.ts";
+import type { ClaimReply, Job, Settlement } from "../../src/objects/methods/groups.ts";
+import type { LaneApi } from "../../src/objects/methods/lane-api.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { alarmMs } from "../alarm-time.ts";
 
 /** A lane takes no more where nothing limits headers: other lanes share the work, and the loss of one. */

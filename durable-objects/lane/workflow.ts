@@ -9,8 +9,8 @@ import { attemptJob } from "../../src/execute/job.ts";
 import { executeGroup } from "../../src/execute/workflow-group.ts";
 import { areHeadersLimited } from "../../src/execute/rules.ts";
 import { DEADLINE_MS_MAX } from "../../src/limits.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
-import type { GroupName, Objects } from "../address.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
+import type { GroupName, Objects } from "../../src/objects/address.ts";
 
 /** Longest that a group takes, and no retries. */
 const STEP = { timeout: DEADLINE_MS_MAX, retries: { limit: 0, delay: 0 } };

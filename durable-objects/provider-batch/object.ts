@@ -1,6 +1,6 @@
 /**
  * Feeds the batches of one group's provider. It works in its alarm, which survives restarts, and sleeps between two polls. When
- * the last batch has ended, it deletes itself. Its methods are described in src/run-api/provider-batch.ts.
+ * the last batch has ended, it deletes itself. Its methods are described in src/objects/methods/provider-batch.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
@@ -8,11 +8,11 @@ import type { Part, ProviderJob } from "../../src/execute/provider-batch/part.ts
 import { providerAt } from "../../src/execute/provider-batch/provider.ts";
 import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
 import { DEADLINE_MS_MAX, PROVIDER_ORPHAN_MS, PROVIDER_POLL_MS_DEFAULT, PROVIDER_RETRY_MS } from "../../src/limits.ts";
-import type { ProviderBatchApi, ProviderClaim, ProviderGroup } from "../../src/run-api/provider-batch.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
+import type { ProviderBatchApi, ProviderClaim, ProviderGroup } from "../../src/objects/methods/provider-batch.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { underKey } from "../../src/providers/config/keys.ts";
 import type { Upstream } from "../../src/providers/config/types.ts";
-import type { Objects } from "../address.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 

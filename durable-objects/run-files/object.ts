@@ -1,7 +1,7 @@
 /**
  * A run's files: its files, its uploads, its contexts, and the list of its batches. Contents are in R2 under keys that begin with the
  * run's id; the rows here decide whether they exist. The alarm deletes the contents of what has expired. Its methods are
- * described in src/run-api/file-api.ts.
+ * described in src/objects/methods/file-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
 import { isExpired, type FileRecord } from "../../src/batch/files.ts";
@@ -19,12 +19,12 @@ import type { ContextRecord, IndexedContext } from "../../src/contexts/types.ts"
 import type { ContextsQuery } from "../../src/contract/contexts/contexts.ts";
 import { emptyPrefix } from "../../src/files/r2-delete.ts";
 import { BATCH_WINDOW_S, FILES_DROPPED_AT_ONCE } from "../../src/limits.ts";
-import type { ContextAdded, FileApi, StoredPart } from "../../src/run-api/file-api.ts";
-import type { Refused } from "../../src/run-api/types.ts";
+import type { ContextAdded, FileApi, StoredPart } from "../../src/objects/methods/file-api.ts";
+import type { Refused } from "../../src/objects/methods/types.ts";
 import type { Reason } from "../../src/errors.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
-import { objectFailure } from "../../src/run-client/retry.ts";
-import { batchOf, contextKey, fileKey, type Objects } from "../address.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
+import { objectFailure } from "../../src/objects/clients/retry.ts";
+import { batchOf, contextKey, fileKey, type Objects } from "../../src/objects/address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import { ContextStore } from "./contexts.ts";
 import { FilesSpace } from "./space.ts";

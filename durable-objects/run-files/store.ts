@@ -10,7 +10,7 @@ import type { FileRecord } from "../../src/batch/files.ts";
 import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
 import type { Upload } from "../../src/batch/uploads.ts";
 import { FILES_DROPPED_AT_ONCE, UPLOAD_EXPIRES_S } from "../../src/limits.ts";
-import type { StoredPart } from "../../src/run-api/file-api.ts";
+import type { StoredPart } from "../../src/objects/methods/file-api.ts";
 
 type Body = { body: string };
 

@@ -8,7 +8,7 @@ import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/run/steps/settle.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
-import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../address.ts";
+import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../../src/objects/address.ts";
 import { alarmMs } from "../alarm-time.ts";
 import type { Submit } from "./turns/commit-queue.ts";
 import { endRun } from "./end.ts";

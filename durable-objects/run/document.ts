@@ -4,7 +4,7 @@ import { usdOf } from "../../src/run/money/money.ts";
 import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/run/group/group.ts";
 import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
-import type { Figures, StoredDocument } from "../../src/run-api/runs.ts";
+import type { Figures, StoredDocument } from "../../src/objects/methods/runs.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import { clientTraceId } from "../../src/trace-context.ts";
 import { timesSince } from "./counters.ts";

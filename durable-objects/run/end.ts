@@ -3,7 +3,7 @@ import { endCalls } from "../../src/run/steps/end-call.ts";
 import { giveUp } from "../../src/run/steps/cancel.ts";
 import { drainGroup } from "../../src/run/steps/end-slot.ts";
 import type { Reason } from "../../src/errors.ts";
-import type { EndStatus } from "../../src/run-api/runs.ts";
+import type { EndStatus } from "../../src/objects/methods/runs.ts";
 import type { RunState } from "./state.ts";
 import { abortTools, refuseWaitingTools } from "./tool-calls.ts";
 

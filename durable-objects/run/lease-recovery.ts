@@ -5,7 +5,7 @@
 import { DIRECT_SHARD_FIRST, type AttemptInFlight } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
-import { laneOf, type Objects } from "../address.ts";
+import { laneOf, type Objects } from "../../src/objects/address.ts";
 import type { RunState } from "./state.ts";
 
 /**

@@ -1,6 +1,6 @@
 /**
  * A run: one object that owns its money, permits and order. This file is its RPC surface, whose methods are described in
- * src/run-api/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/engine and src/budget, the
+ * src/objects/methods/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/engine and src/budget, the
  * rows in store/. It never fetches an upstream.
  */
 import { DurableObject } from "cloudflare:workers";
@@ -23,9 +23,9 @@ import type {
   StoredAnswer,
   SettleReply,
   SingleSettlement,
-} from "../../src/run-api/calls.ts";
+} from "../../src/objects/methods/calls.ts";
 import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
-import type { CreditReportReply, OpenCreditReply } from "../../src/run-api/credit.ts";
+import type { CreditReportReply, OpenCreditReply } from "../../src/objects/methods/credit.ts";
 import type {
   AppendPlanReply,
   AppendPlanRequest,
@@ -40,18 +40,18 @@ import type {
   Settlement,
   SlotView,
   WorkerState,
-} from "../../src/run-api/groups.ts";
-import type { AppendReply, ClientEvent, LogPage } from "../../src/run-api/log.ts";
-import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/run-api/provider-batch.ts";
-import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
-import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/run-api/replay.ts";
-import type { RunApi } from "../../src/run-api/run-api.ts";
-import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/run-api/runs.ts";
-import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/run-api/runs.ts";
-import type { RunSettings, StoredDocument, TurnReport } from "../../src/run-api/runs.ts";
-import type { IdempotencyKey, Refused, Sampled } from "../../src/run-api/types.ts";
+} from "../../src/objects/methods/groups.ts";
+import type { AppendReply, ClientEvent, LogPage } from "../../src/objects/methods/log.ts";
+import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/objects/methods/provider-batch.ts";
+import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/objects/methods/pull.ts";
+import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/objects/methods/replay.ts";
+import type { RunApi } from "../../src/objects/methods/run-api.ts";
+import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/objects/methods/runs.ts";
+import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/objects/methods/runs.ts";
+import type { RunSettings, StoredDocument, TurnReport } from "../../src/objects/methods/runs.ts";
+import type { IdempotencyKey, Refused, Sampled } from "../../src/objects/methods/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
-import type { Objects } from "../address.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { rootOf } from "./tree/root.ts";
 import { acquire, acquireMany, lendCredit, noteBegun, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";

@@ -4,8 +4,8 @@ import { attemptIdOf, leaseIdFor } from "../../src/run/pull/board.ts";
 import { refusedClaim } from "../../src/run/pull/claimed-cost.ts";
 import type { Reason } from "../../src/errors.ts";
 import { LONG_POLL_MS, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
-import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/run-api/pull.ts";
-import type { Refused } from "../../src/run-api/types.ts";
+import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/objects/methods/pull.ts";
+import type { Refused } from "../../src/objects/methods/types.ts";
 import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 

@@ -4,8 +4,8 @@
  * that has just begun does not know what the list has. A change of its status is reported at once.
  */
 import { SUMMARY_MS, SUMMARY_OF_DAY_MS } from "../../src/limits.ts";
-import type { RunSettings, RunStatus } from "../../src/run-api/runs.ts";
-import { summaryOf } from "../../src/run-client/run-summary.ts";
+import type { RunSettings, RunStatus } from "../../src/objects/methods/runs.ts";
+import { summaryOf } from "../../src/objects/clients/run-summary.ts";
 import { runDocumentOf } from "./document.ts";
 import type { RunState } from "./state.ts";
 

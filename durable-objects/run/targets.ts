@@ -5,7 +5,7 @@ import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_TARGETS_CACHED_MAX, TIMEOUT_MS_MAX } from "../../src/limits.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { gateNameOf } from "../../src/providers/config/keys.ts";
 import { targetOf } from "../../src/providers/config/target.ts";
 

@@ -8,8 +8,8 @@ import { isKnown } from "../../src/run/money/template.ts";
 import { testimonyOf } from "../../src/run/money/witnesses.ts";
 import type { TemplateRow, Templates } from "../../src/run/learned/templates.ts";
 import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
-import { withRetry } from "../../src/run-client/retry.ts";
-import { upstreamOf, type Objects } from "../address.ts";
+import { withRetry } from "../../src/objects/clients/retry.ts";
+import { upstreamOf, type Objects } from "../../src/objects/address.ts";
 
 const recent = new Map<string, { rows: readonly TemplateRow[]; atMs: number }>();
 

@@ -1,6 +1,6 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
 import { ABANDONED_MS, RPC_WAIT_MS, UNTAKEN_MS, WITHDRAWN_CALLS_MAX } from "../../src/limits.ts";
-import type { AcquireReply } from "../../src/run-api/calls.ts";
+import type { AcquireReply } from "../../src/objects/methods/calls.ts";
 import { TurnoverMap } from "../../src/renewed/map.ts";
 import { TurnoverSet } from "../../src/renewed/set.ts";
 

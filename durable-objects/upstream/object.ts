@@ -1,6 +1,6 @@
 /**
  * What all runs have learned of one upstream. No call passes through it on its way to the upstream: runs read it beside
- * their work and report what is new, so it is written seldom. Its methods are described in src/run-api/upstream-api.ts.
+ * their work and report what is new, so it is written seldom. Its methods are described in src/objects/methods/upstream-api.ts.
  *
  *   template  one row per model and shape of request: what the upstream adds to prompts as JSON, and who saw it
  */
@@ -10,7 +10,7 @@ import type { Witness } from "../../src/run/money/witnesses.ts";
 import { keyOf, learned } from "../../src/run/learned/reports.ts";
 import type { TemplateRow } from "../../src/run/learned/templates.ts";
 import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";
-import type { UpstreamApi } from "../../src/run-api/upstream-api.ts";
+import type { UpstreamApi } from "../../src/objects/methods/upstream-api.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
 export class UpstreamObject extends DurableObject<object> implements UpstreamApi {

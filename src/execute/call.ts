@@ -2,7 +2,7 @@
  * A call executed by its client's Worker: permit, attempt, settlement, retried while the run object allows it. Waiting here
  * is free, and a Worker request has its own six connections.
  */
-import type { AcquireReply, AcquireRequest, Permit, SettleReply, SingleSettlement } from "../run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, Permit, SettleReply, SingleSettlement } from "../objects/methods/calls.ts";
 import type { WindowGroup } from "../run/leases/concurrency-window.ts";
 import { wasStopped } from "../run/leases/settled.ts";
 import { leaseOf } from "../run/steps/dispatch.ts";
@@ -13,13 +13,13 @@ import type { Amounts } from "../run/money/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RUN_TARGETS_CACHED_MAX } from "../limits.ts";
-import type { Recorded, RecordedCall } from "../run-api/replay.ts";
-import type { RunCaller } from "../run-client/caller.ts";
-import type { CreditRun } from "../run-client/credit/credits.ts";
-import type { Started } from "../run-client/credit/holder.ts";
-import { creditRun, credits } from "../run-client/credit/instance.ts";
-import { loneCalls } from "../run-client/lone-calls.ts";
-import { settleSoon } from "../run-client/settlements.ts";
+import type { Recorded, RecordedCall } from "../objects/methods/replay.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
+import type { CreditRun } from "../objects/clients/credit/credits.ts";
+import type { Started } from "../objects/clients/credit/holder.ts";
+import { creditRun, credits } from "../objects/clients/credit/instance.ts";
+import { loneCalls } from "../objects/clients/lone-calls.ts";
+import { settleSoon } from "../objects/clients/settlements.ts";
 import type { TraceContext } from "../trace-context.ts";
 import type { Route } from "../providers/config/routes.ts";
 import type { Upstream } from "../providers/config/types.ts";

@@ -3,7 +3,7 @@
  * order, until they are shown. Bounded: what a slow client has not taken is dropped, and read from the run's rows later.
  */
 import { answerChars } from "../answer.ts";
-import type { EndedReply, SlotView } from "../run-api/groups.ts";
+import type { EndedReply, SlotView } from "../objects/methods/groups.ts";
 
 type Cursor = EndedReply["cursor"];
 

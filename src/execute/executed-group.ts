@@ -1,7 +1,7 @@
 /** A group that this Worker executes, as its answer reads it: from memory where it can, else from the run object. */
-import type { GroupView, SlotView } from "../run-api/groups.ts";
-import type { GroupReader, GroupSource } from "../run-client/groups/group-reader.ts";
-import { SeenSlots } from "../run-client/groups/seen-slots.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
+import type { GroupReader, GroupSource } from "../objects/clients/groups/group-reader.ts";
+import { SeenSlots } from "../objects/clients/groups/seen-slots.ts";
 import type { EndedFeed } from "./ended-feed.ts";
 import type { GroupExecutor } from "./group-executor.ts";
 

@@ -1,8 +1,8 @@
 /** The socket at which an executor waits: the run object sleeps meanwhile, and signals what a claim would bring. */
 import { SOCKET_RENEW_MS } from "../limits.ts";
-import type { SocketSignal } from "../run-api/sockets.ts";
-import type { RunCaller } from "../run-client/caller.ts";
-import { ENDED_CODE, RunSocket } from "../run-client/run-socket.ts";
+import type { SocketSignal } from "../objects/methods/sockets.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
+import { ENDED_CODE, RunSocket } from "../objects/clients/run-socket.ts";
 import type { ExecutorListener, ExecutorSocket } from "./executor.ts";
 
 /** Opens it, and opens it again when it is lost or of some age, until it is closed. Each names what the executor holds. */

@@ -4,8 +4,8 @@
  * a `Duty` is what differs between them.
  */
 import { CALL_SOCKET_AFTER_MS, HEARTBEAT_AFTER_SOCKET_MS, HEARTBEAT_MS } from "../limits.ts";
-import { objectFailure } from "../run-client/retry.ts";
-import type { ClaimReply, Job, Settlement, WorkerState } from "../run-api/groups.ts";
+import { objectFailure } from "../objects/clients/retry.ts";
+import type { ClaimReply, Job, Settlement, WorkerState } from "../objects/methods/groups.ts";
 import type { Attempt } from "./attempt.ts";
 import type { Paces } from "./paces.ts";
 import { Reconnect } from "./reconnect.ts";

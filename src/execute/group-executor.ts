@@ -4,12 +4,12 @@
  */
 import { partsOf } from "../answer.ts";
 import type { Answer } from "../call.ts";
-import { laneOf, type Objects } from "../../durable-objects/address.ts";
+import { laneOf, type Objects } from "../objects/address.ts";
 import { workerOf } from "../run/leases/shard.ts";
 import { indexOf } from "../run/queue/slot.ts";
 import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../limits.ts";
-import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../run-api/groups.ts";
-import type { RunCaller } from "../run-client/caller.ts";
+import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../objects/methods/groups.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
 import { EndedFeed } from "./ended-feed.ts";
 import { openExecutorSocket } from "./executor-socket.ts";
 import { Executor, type Claim, type ExecutorDeps } from "./executor.ts";

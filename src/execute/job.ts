@@ -1,6 +1,6 @@
 /** The attempt of a slot, as the executor that has claimed its job makes it. */
 import { readCall } from "../run/queue/call-page.ts";
-import type { Job, Settlement } from "../run-api/groups.ts";
+import type { Job, Settlement } from "../objects/methods/groups.ts";
 import { repairedBody } from "../text/schema/repair.ts";
 import { attemptCall, takeSamples, type Attempt, type AttemptPlace } from "./attempt.ts";
 

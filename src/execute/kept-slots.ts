@@ -1,6 +1,6 @@
 /** Ended slots that a Worker keeps for its client's answer, so that they need not be read from the run's rows. Bounded. */
 import { answerChars } from "../answer.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 
 /** Characters that count for a slot beside its text: its numbers and names. */
 const SLOT_CHARS = 200;

@@ -1,13 +1,13 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
-import type { AcquireReply, AcquireRequest, SingleSettlement } from "../run-api/calls.ts";
+import type { AcquireReply, AcquireRequest, SingleSettlement } from "../objects/methods/calls.ts";
 import { callIdOf } from "../run/log.ts";
 import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
-import type { SocketOwner, SocketSignal } from "../run-api/sockets.ts";
-import type { RunCaller, RunStub } from "../run-client/caller.ts";
-import { PermitRequests } from "../run-client/permit-requests.ts";
-import { RunSocket, WaitingSocket } from "../run-client/run-socket.ts";
-import { returnSettlements, settlementsArrived, takeSettlements } from "../run-client/settlements.ts";
+import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
+import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
+import { PermitRequests } from "../objects/clients/permit-requests.ts";
+import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
+import { returnSettlements, settlementsArrived, takeSettlements } from "../objects/clients/settlements.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 
 /**

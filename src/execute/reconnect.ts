@@ -14,7 +14,7 @@ import {
   LANE_RECONNECT_MAX_MS,
   OBJECT_OVERLOADED_RETRY_MS,
 } from "../limits.ts";
-import { jittered } from "../run-client/retry.ts";
+import { jittered } from "../objects/clients/retry.ts";
 
 export class Reconnect {
   #failures = 0;

@@ -1,5 +1,5 @@
 /** A call whose answer is relayed to its client as it comes. It is settled when its last byte has been written. */
-import type { StoredAnswer, SingleSettlement } from "../run-api/calls.ts";
+import type { StoredAnswer, SingleSettlement } from "../objects/methods/calls.ts";
 import { cappedOf, markCapped } from "../run/money/capped.ts";
 import type { Lease } from "../call.ts";
 import type { Reason } from "../errors.ts";
@@ -7,8 +7,8 @@ import { RELAY_QUEUE_MS_MAX } from "../limits.ts";
 import { member } from "../text/json/scan.ts";
 import { rawCallFactsOf } from "../providers/formats/request/call-facts.ts";
 import { gateNameOf } from "../providers/config/keys.ts";
-import type { Recorded, RecordedCall } from "../run-api/replay.ts";
-import type { RunCaller } from "../run-client/caller.ts";
+import type { Recorded, RecordedCall } from "../objects/methods/replay.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
 import type { RelayAnswered, RelayEnd } from "../providers/relay/types.ts";
 import { attemptRelay, takeSamples, type RelayedRequest, type RelayFailure } from "./attempt.ts";
 import { executeCall, clientOutcome, recordedCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";

@@ -13,7 +13,7 @@
  *
  * If the Worker ends without a word, its leases expire, and the run's alarm starts lanes.
  */
-import type { ClaimReply, OwnGroup, Settlement, WorkerState } from "../run-api/groups.ts";
+import type { ClaimReply, OwnGroup, Settlement, WorkerState } from "../objects/methods/groups.ts";
 import type { Claim, Duty, Step } from "./executor.ts";
 import { Fullness, type FullnessDeps } from "./fullness.ts";
 import type { Worklist } from "./worklist.ts";

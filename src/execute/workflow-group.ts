@@ -3,10 +3,10 @@
  * and is billed for its CPU only, not for the seconds in which it waits. It is never the last resort: if no instance can be
  * created, or if it ends before its group does, lanes take the group over.
  */
-import type { GroupName } from "../../durable-objects/address.ts";
+import type { GroupName } from "../objects/address.ts";
 import { workerOf } from "../run/leases/shard.ts";
-import type { ClaimReply, GroupView, WorkerState } from "../run-api/groups.ts";
-import type { RunCaller } from "../run-client/caller.ts";
+import type { ClaimReply, GroupView, WorkerState } from "../objects/methods/groups.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
 import { GroupExecutor, type GroupExecutorDeps } from "./group-executor.ts";
 
 /** What an instance claims with the opening of its group, which it has not seen: nothing. */

@@ -1,7 +1,7 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
 import { answerChars } from "../answer.ts";
 import { CLAIM_BYTES_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
-import type { Settlement } from "../run-api/groups.ts";
+import type { Settlement } from "../objects/methods/groups.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";

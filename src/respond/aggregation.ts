@@ -4,7 +4,7 @@ import { CombiningCalls, type MakeCalls } from "../run/answers/calls.ts";
 import type { Member } from "../run/answers/member.ts";
 import { winnerOf } from "../run/answers/vote.ts";
 import { ANSWER_JSON_CHARS_MAX } from "../limits.ts";
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { usageOf } from "./usage.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
 

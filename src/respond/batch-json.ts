@@ -4,7 +4,7 @@
  */
 import { heldQuoteJson } from "../observe/events.ts";
 import type { MakeCalls } from "../run/answers/calls.ts";
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
 import { aggregationOf } from "./aggregation.ts";

@@ -1,5 +1,5 @@
 /** A batch as a stream: one event per slot as it ends, in NDJSON or as server-sent events. */
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import type { Aggregation } from "./aggregation.ts";

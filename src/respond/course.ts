@@ -2,7 +2,7 @@
 import { votesIn, type Samples } from "../run/answers/samples.ts";
 import { usdOf } from "../run/money/money.ts";
 import { round } from "../run/group/group.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 
 /** The fields beside those of every call; each undefined for a call to which it does not apply. */
 export function courseFields({ course }: { course?: SlotView["course"] | undefined }) {

@@ -1,5 +1,5 @@
 /** The answer to `llm_batch` of verifiers' RLMEnv: a list of texts, in which a prompt that was not sent has its error. */
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { toWire } from "../errors.ts";
 import { ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../limits.ts";
 import { readAhead } from "./read-ahead.ts";

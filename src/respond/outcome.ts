@@ -1,7 +1,7 @@
 /** How a slot, or a group, has ended as one word, and whether another round is worth it: for programs that retry members. */
 import { OUTCOMES, type Outcome } from "../run/answers/outcomes.ts";
 import { isFinalState } from "../run/queue/slot.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 import { slotError } from "./slot.ts";
 
 /** Null = it has not ended. */

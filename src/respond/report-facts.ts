@@ -1,7 +1,7 @@
 /** What a report says of a slot, in whatever form the report is. */
 import { isFinalState } from "../run/queue/slot.ts";
 import type { WireError } from "../errors.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 
 /** Characters of an output that a report shows. */
 export const FINDING_CHARS = 160;

@@ -2,7 +2,7 @@
 import { isFinalState } from "../run/queue/slot.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { MakeCalls } from "../run/answers/calls.ts";
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { aggregationOf, type MemberOf } from "./aggregation.ts";
 import { GroupOutcome, outcomeOf } from "./outcome.ts";
 import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";

@@ -2,7 +2,7 @@
  * A group as a Markdown report: what each agent did, where its output is, what failed and what to do about it, and how
  * long all of it took. What models wrote is shown in a table cell: one line, nothing that Markdown or HTML would act on.
  */
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { WireError } from "../errors.ts";
 import { ANSWER_NOTES_CHARS_MAX } from "../limits.ts";

@@ -1,6 +1,6 @@
 /** A page of a group's slots, in input order, whether they have ended or not. */
 import { answerChars } from "../answer.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../limits.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";

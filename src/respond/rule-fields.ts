@@ -2,7 +2,7 @@
 import { savedFacts } from "../observe/events.ts";
 import { TIER_NAMES } from "../run/answers/tiers.ts";
 import { toWire } from "../errors.ts";
-import type { GroupView } from "../run-api/groups.ts";
+import type { GroupView } from "../objects/methods/groups.ts";
 
 const NOTHING = { calls: 0, aborted: 0, worstNanoUsd: 0, likelyNanoUsd: 0 };
 

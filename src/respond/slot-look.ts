@@ -1,6 +1,6 @@
 /** One slot as a person looks at it: its measures, and the beginnings of its texts. */
 import { cutText } from "../providers/formats/request/prompt-head.ts";
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 import { slotError, slotItem } from "./slot.ts";
 import { shownWaiting } from "./waiting.ts";
 

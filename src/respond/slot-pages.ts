@@ -1,6 +1,6 @@
 /** All slots of a group in input order, page by page, some pages ahead. */
 import { RESULT_PAGES_AHEAD } from "../limits.ts";
-import type { GroupView, SlotView } from "../run-api/groups.ts";
+import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import { readAhead } from "./read-ahead.ts";
 
 /** Where slots are read: some of them in input order from an index on; empty after the last. */

@@ -1,5 +1,5 @@
 /** One slot's outcome on the wire: its result in the style that the client requested, its error, its measures. */
-import type { SlotView } from "../run-api/groups.ts";
+import type { SlotView } from "../objects/methods/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";
 import { isFinalState } from "../run/queue/slot.ts";
 import { toWire, type Reason, type WireError } from "../errors.ts";

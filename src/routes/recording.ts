@@ -4,8 +4,8 @@ import type { AppEnv } from "../context.ts";
 import { parseEpoch } from "../contract/replay/replay.ts";
 import { Refusal } from "../errors.ts";
 import { TOKEN_CACHE_MAX } from "../limits.ts";
-import type { ReplaySource } from "../run-api/replay.ts";
-import { RunCaller } from "../run-client/caller.ts";
+import type { ReplaySource } from "../objects/methods/replay.ts";
+import { RunCaller } from "../objects/clients/caller.ts";
 
 /** Names the life of the client's program that a call belongs to. */
 const EPOCH_HEADER = "x-fanout-epoch";

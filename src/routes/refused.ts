@@ -1,7 +1,7 @@
 /** Which errors of a handler refuse its request. */
 import { Refusal, type Reason } from "../errors.ts";
 import { DISK_FULL_RETRY_MS, OBJECT_OUTDATED_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
-import { objectFailure } from "../run-client/retry.ts";
+import { objectFailure } from "../objects/clients/retry.ts";
 
 /** Of an object that is not a run's: calls to those have a message of their own. */
 const OBJECT_OVERLOADED: Reason = {

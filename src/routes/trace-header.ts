@@ -1,7 +1,7 @@
 /** Names on an answer the trace in which the spans of its calls are exported, so that a client can look them up there. */
 import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
-import { sha256Hex } from "../run-client/dedupe-key.ts";
+import { sha256Hex } from "../objects/clients/dedupe-key.ts";
 import { clientTraceId, TRACE_HEADER, traceIdIn, traceSeed, type TraceContext } from "../trace-context.ts";
 
 /**

@@ -4,8 +4,8 @@ import { limitNanoUsd, usdOf } from "../run/money/money.ts";
 import type { AppEnv } from "../context.ts";
 import type { BudgetDocument } from "../contract/runs.ts";
 import { usdText } from "../errors.ts";
-import { RunCaller } from "../run-client/caller.ts";
-import { settled } from "../run-client/settlements.ts";
+import { RunCaller } from "../objects/clients/caller.ts";
+import { settled } from "../objects/clients/settlements.ts";
 import { nameTrace } from "./trace-header.ts";
 
 /** Budget header: USD as a decimal number, `Infinity` for a run without a USD limit (floats parse it in most languages). */

@@ -3,7 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { batchIdOf } from "../../durable-objects/address.ts";
+import { batchIdOf } from "../../src/objects/address.ts";
 import type { BatchObject, ShelfObject } from "../../src/index.ts";
 import { BatchStore } from "../../durable-objects/batch/store.ts";
 import { skipTime } from "../support/objects-clock.ts";

@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LEASE_TTL_MS, ROW_BODIES_CHARS_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
-import type { SlotView } from "../../src/run-api/groups.ts";
+import type { SlotView } from "../../src/objects/methods/groups.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, pagesOf } from "../support/objects-direct.ts";

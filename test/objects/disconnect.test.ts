@@ -4,7 +4,7 @@ import { acquireRequest, factsOf } from "../support/objects-direct.ts";
 import { acquire, watchClient } from "../../src/execute/permit.ts";
 import { RunObject } from "../../src/index.ts";
 import { ABANDONED_MS } from "../../src/limits.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import {
   asOperator,

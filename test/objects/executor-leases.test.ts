@@ -9,8 +9,8 @@ import {
   LEASE_TTL_MS,
   SOCKET_RENEW_MS,
 } from "../../src/limits.ts";
-import type { WorkerState } from "../../src/run-api/groups.ts";
-import { DONE_CODE, ENDED_CODE } from "../../src/run-client/run-socket.ts";
+import type { WorkerState } from "../../src/objects/methods/groups.ts";
+import { DONE_CODE, ENDED_CODE } from "../../src/objects/clients/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { openingOf, openUnwatched, pagesOf, SUCCESS } from "../support/objects-direct.ts";
 import { EXECUTORS, expectAtRest } from "../support/objects-group.ts";

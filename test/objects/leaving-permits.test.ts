@@ -8,8 +8,8 @@ import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
 import { acquire, watchClient } from "../../src/execute/permit.ts";
 import { RunObject } from "../../src/index.ts";
 import { UNTAKEN_MS } from "../../src/limits.ts";
-import type { AcquireReply } from "../../src/run-api/calls.ts";
-import { RunCaller } from "../../src/run-client/caller.ts";
+import type { AcquireReply } from "../../src/objects/methods/calls.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 

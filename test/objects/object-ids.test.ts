@@ -3,7 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { batchOf, newBatchId } from "../../durable-objects/address.ts";
+import { batchOf, newBatchId } from "../../src/objects/address.ts";
 import type { BatchRequest } from "../../src/batch/create.ts";
 import { makeKeys } from "../../src/auth/keys.ts";
 import { signRunToken } from "../../src/auth/token.ts";

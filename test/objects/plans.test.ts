@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { appendPlan, EMPTY_PLAN } from "../../src/run/graph/plan/append.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import type { CalledTask } from "../../src/run-api/groups.ts";
+import type { CalledTask } from "../../src/objects/methods/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
 import {

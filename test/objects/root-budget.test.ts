@@ -4,7 +4,7 @@ import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import worker, { RunObject } from "../../src/index.ts";
-import type { ListedRun } from "../../src/run-api/directory-api.ts";
+import type { ListedRun } from "../../src/objects/methods/directory-api.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { openedBy, openRun, prompts, type TestRun } from "../support/objects-run.ts";

@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect, it, vi } from "vitest";
-import { directoryOf } from "../../durable-objects/address.ts";
+import { directoryOf } from "../../src/objects/address.ts";
 import { runList } from "../../src/contract/runs.ts";
 import { LIST_OPENING_MS } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";

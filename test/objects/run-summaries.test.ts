@@ -2,10 +2,10 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect, it } from "vitest";
-import { directoryOf, newRunId } from "../../durable-objects/address.ts";
+import { directoryOf, newRunId } from "../../src/objects/address.ts";
 import { runSummaryList } from "../../src/contract/runs.ts";
-import { forgetRuns, ListOrder } from "../../src/run-client/directory.ts";
-import { openingSummary } from "../../src/run-client/run-summary.ts";
+import { forgetRuns, ListOrder } from "../../src/objects/clients/directory.ts";
+import { openingSummary } from "../../src/objects/clients/run-summary.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";

@@ -1,7 +1,7 @@
 import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
-import { directoriesOf, directoryOf } from "../../durable-objects/address.ts";
+import { directoriesOf, directoryOf } from "../../src/objects/address.ts";
 import type { DirectoryObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { acquireRequest, factsOf, namedSettings } from "../support/objects-direct.ts";

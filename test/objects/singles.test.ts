@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { TABLES } from "../../durable-objects/run/store/tables.ts";
 import type { RunObject } from "../../src/index.ts";
 import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
-import type { Settlement } from "../../src/run-api/groups.ts";
+import type { Settlement } from "../../src/objects/methods/groups.ts";
 import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";

@@ -3,7 +3,7 @@ import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "c
 import { describe, expect, it } from "vitest";
 import { RunObject } from "../../src/index.ts";
 import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS, LOST_CALL_MS } from "../../src/limits.ts";
-import { DONE_CODE } from "../../src/run-client/run-socket.ts";
+import { DONE_CODE } from "../../src/objects/clients/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { acquireOne, acquireRequest, crash, factsOf, SUCCESS } from "../support/objects-direct.ts";
 import { lookAt, openAsync } from "../support/objects-group.ts";

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import type { AcquireToolReply } from "../../src/run-api/calls.ts";
+import type { AcquireToolReply } from "../../src/objects/methods/calls.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash } from "../support/objects-direct.ts";
 import { asOperator, openRun, type TestRun } from "../support/objects-run.ts";

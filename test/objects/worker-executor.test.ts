@@ -3,7 +3,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import type { ClaimReply, EndedReply, OpenGroupRequest, WorkerState } from "../../src/run-api/groups.ts";
+import type { ClaimReply, EndedReply, OpenGroupRequest, WorkerState } from "../../src/objects/methods/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, openingOf, pagesOf, SUCCESS } from "../support/objects-direct.ts";
 import { expectAtRest } from "../support/objects-group.ts";

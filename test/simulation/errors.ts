@@ -1,4 +1,4 @@
-/** What calls between activities fail with, as workerd's errors look to their callers: see src/run-client/retry.ts. */
+/** What calls between activities fail with, as workerd's errors look to their callers: see src/objects/clients/retry.ts. */
 
 /** The connection broke: whether the call was made is unknown. */
 export function connectionLost(): Error {

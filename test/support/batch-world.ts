@@ -10,7 +10,7 @@ import type { Group } from "../../src/run/group/group.ts";
 import { settle } from "../../src/run/steps/settle.ts";
 import type { ProviderJob } from "../../src/execute/provider-batch/part.ts";
 import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
-import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/run-api/provider-batch.ts";
+import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/objects/methods/provider-batch.ts";
 import { makeUpstream } from "../unit/providers/make.ts";
 import { BehavingProvider, TOKENS_EACH, type Behaviour } from "./batch-behaviours.ts";
 import { alike, makeTarget, PLAIN_PRICE, seeded, success, TestEngine } from "./engine.ts";

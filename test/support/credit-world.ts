@@ -23,8 +23,8 @@ import { restoreLease, restoreShard } from "../../src/run/steps/restore.ts";
 import { expireLeases, settle } from "../../src/run/steps/settle.ts";
 import { shardText, type StoredShard } from "../../src/run/leases/shard.ts";
 import { EngineState } from "../../src/run/state.ts";
-import { CreditHolder } from "../../src/run-client/credit/holder.ts";
-import type { CreditReportReply } from "../../src/run-api/credit.ts";
+import { CreditHolder } from "../../src/objects/clients/credit/holder.ts";
+import type { CreditReportReply } from "../../src/objects/methods/credit.ts";
 import { makeFacts, makeTarget, seeded, success } from "./engine.ts";
 
 const TARGET = makeTarget({ maxInFlight: 40 });

@@ -6,7 +6,7 @@ import { emitGroupStarted, enqueueSlots } from "../../src/run/steps/enqueue.ts";
 import { CallPageBuilder, readFacts, type CallPage } from "../../src/run/queue/call-page.ts";
 import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { makeHeader } from "./engine.ts";
 import { LEASED, MODELS, type Plan, type PlannedCall } from "./engine-plan.ts";
 import type { Rows } from "./engine-rows.ts";

@@ -9,7 +9,7 @@ import type { StoredProviderPage } from "../../src/run/steps/provider-settle.ts"
 import { groupSeqOf, indexOf } from "../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../src/run/graph/types.ts";
 import { rebuild, type ReadByRebuild } from "../../durable-objects/run/store/rebuild.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import {
   groupResult,
   type GroupResult,

@@ -23,7 +23,7 @@ import { EngineState, type EngineDeps } from "../../src/run/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { WAITING_FETCHES_DEFAULT, LEARNED_ANSWERS_MIN } from "../../src/limits.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { seeded, success } from "./engine.ts";
 import { Books, failsIfLost, type Lent } from "./engine-books.ts";
 import { mustFit, outcomeOf } from "./engine-charge.ts";

@@ -13,7 +13,7 @@ import type { CompiledGraph, CompiledTask } from "../../src/run/graph/types.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { GraphCalls } from "../../durable-objects/run/groups/graph-calls.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";
 import { Rows } from "./engine-rows.ts";
 import { tiered, type DrawnGraph } from "./frontier-graphs.ts";

@@ -2,9 +2,9 @@
 import { runInDurableObject } from "cloudflare:test";
 import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../src/call.ts";
-import type { AcquireRequest } from "../../src/run-api/calls.ts";
-import type { OpenGroupRequest } from "../../src/run-api/groups.ts";
-import type { RunSettings } from "../../src/run-api/runs.ts";
+import type { AcquireRequest } from "../../src/objects/methods/calls.ts";
+import type { OpenGroupRequest } from "../../src/objects/methods/groups.ts";
+import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../src/run/queue/call-page.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { RunObject, type LaneObject } from "../../src/index.ts";

@@ -3,7 +3,7 @@ import { env, exports } from "cloudflare:workers";
 import { expect } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
-import { runIdOf } from "../../durable-objects/address.ts";
+import { runIdOf } from "../../src/objects/address.ts";
 import { openedRunDocument, runDocument, type BudgetDocument, type RunDocument } from "../../src/contract/runs.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
 import type { Stats } from "./upstream-worker.ts";

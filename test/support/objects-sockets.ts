@@ -1,5 +1,5 @@
 /** Sockets to a run's object, as those open them who hold something of the run or wait for it. */
-import type { SocketOwner } from "../../src/run-api/sockets.ts";
+import type { SocketOwner } from "../../src/objects/methods/sockets.ts";
 import { expect } from "vitest";
 import type { TestRun } from "./objects-run.ts";
 import { watched } from "./objects-watch.ts";

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { env } from "cloudflare:workers";
-import { RunCaller } from "../../src/run-client/caller.ts";
+import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { reservationFor } from "../../src/run/money/allocate.ts";
 import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Limits } from "../../src/run/money/ledger.ts";
 import type { BudgetDocument } from "../../src/contract/runs.ts";

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { alarmMs } from "../../durable-objects/alarm-time.ts";
-import type { Objects } from "../../durable-objects/address.ts";
+import type { Objects } from "../../src/objects/address.ts";
 import { ProviderBatchObject } from "../../durable-objects/provider-batch/object.ts";
 import { ROOT } from "../../scripts/root.ts";
 import { newPart, type ProviderJob } from "../../src/execute/provider-batch/part.ts";

@@ -4,7 +4,7 @@ import { heartbeat, loseAttempts, settle } from "../../../src/run/steps/settle.t
 import { isWorker, WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
 import { sampled } from "../../../src/run/steps/exchange.ts";
 import { EXECUTOR_CALLS_MAX, WORKER_CALLS_MAX } from "../../../src/limits.ts";
-import type { ClaimReply, Settlement, WorkerState } from "../../../src/run-api/groups.ts";
+import type { ClaimReply, Settlement, WorkerState } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { leasesOf } from "./leases.ts";
 

@@ -4,7 +4,7 @@ import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { workerOf } from "../../../src/run/leases/shard.ts";
 import { isFinalState, slotIdOf } from "../../../src/run/queue/slot.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
-import type { EndedReply, EndedSlot, OwnGroup } from "../../../src/run-api/groups.ts";
+import type { EndedReply, EndedSlot, OwnGroup } from "../../../src/objects/methods/groups.ts";
 import { endedRecord, groupView, viewOf } from "../groups/read.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";

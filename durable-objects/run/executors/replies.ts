@@ -4,8 +4,8 @@ import { leaseOf, type Assignment, type Dispatched } from "../../../src/run/step
 import { hasInvalidAnswer } from "../../../src/run/group/record.ts";
 import { isWorker, WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
 import { groupSeqOf } from "../../../src/run/queue/slot.ts";
-import type { Permit } from "../../../src/run-api/calls.ts";
-import type { ClaimReply, Job, OwnGroup } from "../../../src/run-api/groups.ts";
+import type { Permit } from "../../../src/objects/methods/calls.ts";
+import type { ClaimReply, Job, OwnGroup } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { batchingDelayMs, lanesMayStartMore, workerMayStartMore } from "./lanes.ts";
 import { NO_WORK, NOTHING_QUEUED } from "./waiting.ts";

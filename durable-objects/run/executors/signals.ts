@@ -1,7 +1,7 @@
 /** What a turn sends to the executors that wait at sockets. */
 import { isWorker, WORKER_FIRST } from "../../../src/run/leases/shard.ts";
 import { EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
-import type { SocketSignal } from "../../../src/run-api/sockets.ts";
+import type { SocketSignal } from "../../../src/objects/methods/sockets.ts";
 import type { RunState } from "../state.ts";
 
 type Signalling = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "presentExecutors">;

@@ -1,7 +1,7 @@
 /** Executors whose claim is pending: lanes that wait for work, and Workers that wait for work or their group's end. */
 import { isWorker } from "../../../src/run/leases/shard.ts";
 import { LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
-import type { ClaimReply, EndedReply } from "../../../src/run-api/groups.ts";
+import type { ClaimReply, EndedReply } from "../../../src/objects/methods/groups.ts";
 import { TurnoverMap } from "../../../src/renewed/map.ts";
 
 /** Slots whose attempts a claim has settled, and whether each was answered. */

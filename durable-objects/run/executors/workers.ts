@@ -3,7 +3,7 @@
  * until then lanes serve its group beside it.
  */
 import { EXECUTOR_LEASE_MS, LEASE_TTL_MS } from "../../../src/limits.ts";
-import type { EndedReply, WorkerState } from "../../../src/run-api/groups.ts";
+import type { EndedReply, WorkerState } from "../../../src/objects/methods/groups.ts";
 
 type Worker = {
   seenAtMs: number;

@@ -5,7 +5,7 @@
 import { toWire, type Reason } from "../../../src/errors.ts";
 import { appendPlan as appendTo, type PlanPart } from "../../../src/run/graph/plan/append.ts";
 import type { PlanFault } from "../../../src/run/graph/types.ts";
-import type { AppendPlanReply, AppendPlanRequest, CalledTask } from "../../../src/run-api/groups.ts";
+import type { AppendPlanReply, AppendPlanRequest, CalledTask } from "../../../src/objects/methods/groups.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";

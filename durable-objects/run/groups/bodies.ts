@@ -1,6 +1,6 @@
 /** Bodies of large groups in R2: read for dispatch, deleted with the run. */
 import { emptyPrefix } from "../../../src/files/r2-delete.ts";
-import { bodiesPrefix, type Objects } from "../../address.ts";
+import { bodiesPrefix, type Objects } from "../../../src/objects/address.ts";
 
 /** The text of an object of bodies; null if R2 has none of that name. Rejects if R2 fails, or is not bound any more. */
 export async function loadBodies(

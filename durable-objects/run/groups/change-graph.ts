@@ -6,7 +6,7 @@ import type { Reason } from "../../../src/errors.ts";
 import { patchGraph as patchCompiled } from "../../../src/run/graph/patch.ts";
 import { presentTasks, type CompiledGraph } from "../../../src/run/graph/types.ts";
 import { GRAPH_CHANGES_MAX, GROUP_MODELS_CHARS_MAX } from "../../../src/limits.ts";
-import type { CalledTask, ChangeGraphReply, ChangeGraphRequest } from "../../../src/run-api/groups.ts";
+import type { CalledTask, ChangeGraphReply, ChangeGraphRequest } from "../../../src/objects/methods/groups.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";

@@ -2,7 +2,7 @@
 import type { CallPage } from "../../../src/run/queue/call-page.ts";
 import { workerOf } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import type { OpenGroupReply, OpenGroupRequest, WorkerState } from "../../../src/run-api/groups.ts";
+import type { OpenGroupReply, OpenGroupRequest, WorkerState } from "../../../src/objects/methods/groups.ts";
 import { claim } from "../executors/claim.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";

@@ -12,7 +12,7 @@ import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { DIRECT_CALLS_MAX, GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
 import { CALLS_FULL } from "../calls.ts";
-import type { OpenGroupReply, OpenGroupRequest } from "../../../src/run-api/groups.ts";
+import type { OpenGroupReply, OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
 import { clientTraceId } from "../../../src/trace-context.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import { heldQuoteOf } from "./confirm.ts";

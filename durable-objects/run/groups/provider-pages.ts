@@ -10,7 +10,7 @@ import type {
   ProviderGroup,
   ProviderJob,
   ProviderSettlement,
-} from "../../../src/run-api/provider-batch.ts";
+} from "../../../src/objects/methods/provider-batch.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";
 

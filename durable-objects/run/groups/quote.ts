@@ -7,7 +7,7 @@ import { quoteCall } from "../../../src/run/quotes/call.ts";
 import { quoteOfCourse } from "../../../src/run/quotes/course.ts";
 import type { Target } from "../../../src/run/leases/shard.ts";
 import type { Reason } from "../../../src/errors.ts";
-import type { Refused } from "../../../src/run-api/types.ts";
+import type { Refused } from "../../../src/objects/methods/types.ts";
 import type { RunState } from "../state.ts";
 import type { ModelTargets } from "../targets.ts";
 

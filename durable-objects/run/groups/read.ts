@@ -6,7 +6,7 @@ import { isFinalState, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts"
 import { shortOf } from "../../../src/run/steps/paused.ts";
 import { waitsBySlot, waitsOf } from "../../../src/run/steps/waiting-for.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
-import type { EndedReply, GroupView, SlotView, TierFailure } from "../../../src/run-api/groups.ts";
+import type { EndedReply, GroupView, SlotView, TierFailure } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { groupResult, type GroupResult, type StoredGroup } from "../store/records.ts";
 import type { RunStore } from "../store/store.ts";

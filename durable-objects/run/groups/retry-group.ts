@@ -8,7 +8,7 @@ import { emitGroupStarted } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import type { OpenGroupReply, RetryRequest } from "../../../src/run-api/groups.ts";
+import type { OpenGroupReply, RetryRequest } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { reopenGroup } from "../store/rebuild.ts";

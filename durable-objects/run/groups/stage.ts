@@ -1,6 +1,6 @@
 /** Takes pages of a group that is not open yet. */
 import type { CallPage } from "../../../src/run/queue/call-page.ts";
-import type { Refused } from "../../../src/run-api/types.ts";
+import type { Refused } from "../../../src/objects/methods/types.ts";
 import type { RunLifecycle } from "../lifecycle.ts";
 import { charsOf, dropStaged, stagePages } from "./open.ts";
 

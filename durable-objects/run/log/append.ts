@@ -2,7 +2,7 @@
 import { utf8Bytes } from "../../../src/contract/text.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { CLIENT_LOG_BYTES_MAX } from "../../../src/limits.ts";
-import type { AppendReply, ClientEvent } from "../../../src/run-api/log.ts";
+import type { AppendReply, ClientEvent } from "../../../src/objects/methods/log.ts";
 import type { RunLifecycle } from "../lifecycle.ts";
 import type { RunState } from "../state.ts";
 import { roomReason } from "../store/room.ts";

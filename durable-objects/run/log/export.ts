@@ -17,7 +17,7 @@ import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../.
 import { otlpBody, type Hash } from "../../../src/observe/otlp/body.ts";
 import type { OtlpTarget } from "../../../src/observe/otlp/settings.ts";
 import type { TracedRun } from "../../../src/observe/otlp/spans.ts";
-import type { RunSettings } from "../../../src/run-api/runs.ts";
+import type { RunSettings } from "../../../src/objects/methods/runs.ts";
 import type { TraceContext } from "../../../src/trace-context.ts";
 import { VERSION } from "../../../src/version.ts";
 import type { LogRows } from "./rows.ts";

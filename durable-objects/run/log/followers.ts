@@ -10,7 +10,7 @@ import {
   LOG_READERS_MAX,
   LOG_READERS_PER_TOKEN_MAX,
 } from "../../../src/limits.ts";
-import type { LogPlace } from "../../../src/run-api/log.ts";
+import type { LogPlace } from "../../../src/objects/methods/log.ts";
 
 /** The tag of these sockets: those of callers have another. */
 const TAG = "log";

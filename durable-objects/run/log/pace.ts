@@ -3,7 +3,7 @@
  * moment, and their pages together would hold for long what each alone holds for a millisecond.
  */
 import { LOG_PAGE_CHARS_MAX } from "../../../src/limits.ts";
-import type { LogPage } from "../../../src/run-api/log.ts";
+import type { LogPage } from "../../../src/objects/methods/log.ts";
 
 export class Pace {
   readonly #serveOthers: () => Promise<void>;

@@ -3,7 +3,7 @@
  * more than a page is prepared once for all of them.
  */
 import { LOG_PAGE_CHARS_MAX, LOG_PAGED_ROWS_CHARS_MAX } from "../../../src/limits.ts";
-import type { LogRow } from "../../../src/run-api/log.ts";
+import type { LogRow } from "../../../src/objects/methods/log.ts";
 import type { LogRows } from "./rows.ts";
 
 /** A stored row, line by line; its last event has the number `last`. */

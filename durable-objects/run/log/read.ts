@@ -1,5 +1,5 @@
 /** Reading the run's log. */
-import type { LogPage } from "../../../src/run-api/log.ts";
+import type { LogPage } from "../../../src/objects/methods/log.ts";
 import type { RunState } from "../state.ts";
 import type { Pace } from "./pace.ts";
 import type { LogPages } from "./pages.ts";

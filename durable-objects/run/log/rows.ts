@@ -4,7 +4,7 @@
  */
 import type { LoggedEvent, LogWrite } from "../../../src/run/log.ts";
 import { LOG_ROW_CHARS_MAX } from "../../../src/limits.ts";
-import type { LogRow } from "../../../src/run-api/log.ts";
+import type { LogRow } from "../../../src/objects/methods/log.ts";
 import type { Rows } from "../store/sql.ts";
 
 export class LogRows {

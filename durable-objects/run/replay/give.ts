@@ -4,7 +4,7 @@
  */
 import { answerChars } from "../../../src/answer.ts";
 import { ANSWERS_REPLY_CHARS_MAX } from "../../../src/limits.ts";
-import type { AnswersToTake, NamedAnswer } from "../../../src/run-api/replay.ts";
+import type { AnswersToTake, NamedAnswer } from "../../../src/objects/methods/replay.ts";
 import type { RunReplay } from "./replay.ts";
 
 /**

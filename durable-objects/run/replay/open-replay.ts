@@ -1,6 +1,6 @@
 /** The replay of a run, with what it needs of the run and outside of it. */
 import { callContent } from "../../../src/recordings/content.ts";
-import type { ReplayRule } from "../../../src/run-api/replay.ts";
+import type { ReplayRule } from "../../../src/objects/methods/replay.ts";
 import type { StoredCalls } from "../store/stored-calls.ts";
 import type { RunStore } from "../store/store.ts";
 import type { RunTargets } from "../targets.ts";

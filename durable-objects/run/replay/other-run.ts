@@ -4,7 +4,7 @@
  */
 import { answerChars } from "../../../src/answer.ts";
 import { ANSWERS_ASKED_MAX, ANSWERS_READY_CHARS_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
-import type { AnswersWanted, NamedAnswer } from "../../../src/run-api/replay.ts";
+import type { AnswersWanted, NamedAnswer } from "../../../src/objects/methods/replay.ts";
 
 /** What is wanted, and by which calls of which epoch. */
 export type AnswersAsked = AnswersWanted & { epoch: string; calls: string[] };

@@ -13,7 +13,7 @@ import {
   REPLAY_USES_MAX,
 } from "../../../src/limits.ts";
 import { Tape, type TapeAnswer } from "../../../src/recordings/tape.ts";
-import type { AnswersWanted, NamedAnswer, Recorded } from "../../../src/run-api/replay.ts";
+import type { AnswersWanted, NamedAnswer, Recorded } from "../../../src/objects/methods/replay.ts";
 import type { RunStore } from "../store/store.ts";
 import type { TapeMark } from "../store/tape.ts";
 

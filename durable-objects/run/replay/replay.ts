@@ -9,7 +9,7 @@ import type { SlotRecord } from "../../../src/run/group/record.ts";
 import type { Recall, ReplayDeps } from "../../../src/run/group/recorded.ts";
 import { REPLAYED_CALLS_KEPT } from "../../../src/limits.ts";
 import { recordKey } from "../../../src/recordings/content.ts";
-import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/run-api/replay.ts";
+import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/objects/methods/replay.ts";
 import type { OtherRun } from "./other-run.ts";
 import { OTHER_RUN, type Recordings } from "./recordings.ts";
 

@@ -3,7 +3,7 @@
  * owner is in its attachment, so that an instance which wakes from hibernation knows who is there.
  */
 import * as z from "zod";
-import type { SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
+import type { SocketOwner, SocketSignal } from "../../../src/objects/methods/sockets.ts";
 import { RUN_SOCKETS_MAX } from "../../../src/limits.ts";
 
 const cursor = z.object({ epoch: z.number(), position: z.number() });

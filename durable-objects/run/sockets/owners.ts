@@ -4,8 +4,8 @@
  */
 import { doubtLease, holdLease } from "../../../src/run/steps/settle.ts";
 import { isWorker, WORKER_FIRST } from "../../../src/run/leases/shard.ts";
-import type { ExecutorOwner, GroupFollower, SocketOwner, SocketSignal } from "../../../src/run-api/sockets.ts";
-import { DONE_CODE, ENDED_CODE } from "../../../src/run-client/run-socket.ts";
+import type { ExecutorOwner, GroupFollower, SocketOwner, SocketSignal } from "../../../src/objects/methods/sockets.ts";
+import { DONE_CODE, ENDED_CODE } from "../../../src/objects/clients/run-socket.ts";
 import { doubtLeases, endLeases, holdFound, renewNamed } from "../executors/leases.ts";
 import type { RunState } from "../state.ts";
 import { renewToolPermit } from "../tool-calls.ts";

@@ -23,7 +23,7 @@ import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/run/le
 import { EngineState, type EngineDeps } from "../../../src/run/state.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { PARALLEL_MAX } from "../../../src/limits.ts";
-import type { RunSettings } from "../../../src/run-api/runs.ts";
+import type { RunSettings } from "../../../src/objects/methods/runs.ts";
 import { countGroup } from "../counters.ts";
 import { Openings } from "../groups/openings.ts";
 import type { GroupCounts } from "./meta.ts";

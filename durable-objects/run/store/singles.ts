@@ -11,7 +11,7 @@ import type { SlotRecord } from "../../../src/run/group/record.ts";
 import type { LeaseApart, StoredSettled } from "../../../src/run/leases/shard.ts";
 import { SLOT_IDS_PER_GROUP } from "../../../src/run/queue/slot.ts";
 import { KEYS_PER_ROW, SINGLE_CHARS_MAX, SINGLE_KEYS_CHARS_MAX } from "../../../src/limits.ts";
-import type { IdempotencyKey } from "../../../src/run-api/types.ts";
+import type { IdempotencyKey } from "../../../src/objects/methods/types.ts";
 import type { GroupResult, KeyRecord, StoredGroup, StoredPage } from "./records.ts";
 import type { Rows } from "./sql.ts";
 

@@ -23,7 +23,7 @@ import type { StoredProviderPage } from "../../../src/run/steps/provider-settle.
 import type { LeaseApart, StoredShard } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { readTail } from "../../../src/run/log.ts";
-import type { StoredAnswer } from "../../../src/run-api/calls.ts";
+import type { StoredAnswer } from "../../../src/objects/methods/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
 import { LogRows } from "../log/rows.ts";
 import { storedGraphJson } from "./graph-json.ts";

@@ -5,7 +5,7 @@
  *   marks    which answer each call made or had, as one JSON array: read when the object starts
  *   answers  the answers that were made, one JSON text per line: read when one of them is replayed
  */
-import type { Recorded } from "../../../src/run-api/replay.ts";
+import type { Recorded } from "../../../src/objects/methods/replay.ts";
 import type { Rows } from "./sql.ts";
 
 /** `of`: the answer that the call had; absent = it made one. `line`: where the answer is in its row; absent = it is in another. */

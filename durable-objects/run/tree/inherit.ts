@@ -3,7 +3,7 @@ import { allocate } from "../../../src/run/money/allocate.ts";
 import type { Amounts, Ledger } from "../../../src/run/money/ledger.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { CHILD_SHARES_MAX } from "../../../src/limits.ts";
-import type { ConfirmOver, RunInput, RunSettings } from "../../../src/run-api/runs.ts";
+import type { ConfirmOver, RunInput, RunSettings } from "../../../src/objects/methods/runs.ts";
 
 /** `reservation` of a refusal: what the child needs of its parent's budget, if that alone is why it is refused. */
 export type Inherited =

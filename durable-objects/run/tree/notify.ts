@@ -4,9 +4,9 @@
  * platform cuts chains of calls between objects at a depth.
  */
 import type { Amounts } from "../../../src/run/money/ledger.ts";
-import type { EndStatus, RunSettings } from "../../../src/run-api/runs.ts";
-import { RunCaller } from "../../../src/run-client/caller.ts";
-import { directoryOf, type Objects } from "../../address.ts";
+import type { EndStatus, RunSettings } from "../../../src/objects/methods/runs.ts";
+import { RunCaller } from "../../../src/objects/clients/caller.ts";
+import { directoryOf, type Objects } from "../../../src/objects/address.ts";
 
 /** Ends child runs. `neverOpened` is called for a child whose object was never opened: it will report nothing itself. */
 export async function endChildren(

@@ -1,8 +1,8 @@
 /** Opening a child run: its budget is reserved in this run before its object exists. */
 import type { Reason } from "../../../src/errors.ts";
 import { RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
-import type { RunInput, RunSettings } from "../../../src/run-api/runs.ts";
-import type { IdempotencyKey, Refused } from "../../../src/run-api/types.ts";
+import type { RunInput, RunSettings } from "../../../src/objects/methods/runs.ts";
+import type { IdempotencyKey, Refused } from "../../../src/objects/methods/types.ts";
 import type { RunState } from "../state.ts";
 import { inherit } from "./inherit.ts";
 

@@ -1,9 +1,9 @@
 /** Opens a child run: in a turn of its parent, which reserves its budget, and then in its own object. */
-import type { IdempotencyKey } from "../../../src/run-api/types.ts";
-import type { CapacityWait, OpenChildReply, RunInput, StoredDocument } from "../../../src/run-api/runs.ts";
+import type { IdempotencyKey } from "../../../src/objects/methods/types.ts";
+import type { CapacityWait, OpenChildReply, RunInput, StoredDocument } from "../../../src/objects/methods/runs.ts";
 import { LONG_POLL_MS, RUN_FLOOR_BYTES } from "../../../src/limits.ts";
-import { RunCaller } from "../../../src/run-client/caller.ts";
-import type { Objects } from "../../address.ts";
+import { RunCaller } from "../../../src/objects/clients/caller.ts";
+import type { Objects } from "../../../src/objects/address.ts";
 import type { RunLifecycle } from "../lifecycle.ts";
 import type { RunState } from "../state.ts";
 import { openWhenFree } from "./capacity.ts";

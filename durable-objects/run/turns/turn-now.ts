@@ -1,6 +1,6 @@
 /** A turn and the jobs of the alarm at once, for an operator whose run does not go on; and what of it has changed. */
 import { TURN_NOW_MS } from "../../../src/limits.ts";
-import type { TurnLook, TurnReport } from "../../../src/run-api/runs.ts";
+import type { TurnLook, TurnReport } from "../../../src/objects/methods/runs.ts";
 import type { RunLifecycle } from "../lifecycle.ts";
 import type { RunState } from "../state.ts";
 

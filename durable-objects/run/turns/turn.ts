@@ -18,7 +18,7 @@ import { openJudgeCalls } from "../groups/judge-calls.ts";
 import { holdGranted } from "../executors/leases.ts";
 import { ownGroupOf } from "../executors/own-group.ts";
 import { releaseExecutors, sendReplies } from "../executors/replies.ts";
-import type { OwnGroup } from "../../../src/run-api/groups.ts";
+import type { OwnGroup } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { groupResult } from "../store/records.ts";
 import type { RunStore } from "../store/store.ts";

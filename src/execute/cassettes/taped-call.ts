@@ -5,10 +5,10 @@ import { callRequest, keptRequest, relayedRequest, requestText } from "../../rec
 import type { Exchange, TapedAnswer, TapedRequest } from "../../recordings/types.ts";
 import type { Reason } from "../../errors.ts";
 import { CASSETTE_LINE_BYTES_MAX, CASSETTE_RETRY_MS } from "../../limits.ts";
-import type { Taken, TapeLine, TapeUse } from "../../run-api/cassette-api.ts";
-import type { RunCaller } from "../../run-client/caller.ts";
-import { objectFailure } from "../../run-client/retry.ts";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import type { Taken, TapeLine, TapeUse } from "../../objects/methods/cassette-api.ts";
+import type { RunCaller } from "../../objects/clients/caller.ts";
+import { objectFailure } from "../../objects/clients/retry.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { failed } from "../../providers/classify.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import type { ExchangeDeps } from "../../providers/exchange.ts";

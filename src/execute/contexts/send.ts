@@ -10,7 +10,7 @@ import {
   CONTEXT_WRITE_BYTES,
   CONTEXTS_HELD_BYTES_MAX,
 } from "../../limits.ts";
-import type { RunCaller } from "../../run-client/caller.ts";
+import type { RunCaller } from "../../objects/clients/caller.ts";
 import type { ExchangeDeps } from "../../providers/exchange.ts";
 import { failed } from "../../providers/classify.ts";
 import { HeldTexts } from "./held-texts.ts";

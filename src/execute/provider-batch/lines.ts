@@ -4,7 +4,7 @@ import type { CallBody, Lease } from "../../call.ts";
 import { readCall } from "../../run/queue/call-page.ts";
 import { groupSeqOf, indexOf } from "../../run/queue/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
-import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../run-api/provider-batch.ts";
+import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../objects/methods/provider-batch.ts";
 import { bodyToSend } from "../../text/schema/sent.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import type { BuiltRequest } from "../../providers/anthropic-request.ts";

@@ -8,7 +8,7 @@ import {
   PROVIDER_RETRY_MS,
   PROVIDER_RETRY_MS_MAX,
 } from "../../limits.ts";
-import type { ProviderGroup } from "../../run-api/provider-batch.ts";
+import type { ProviderGroup } from "../../objects/methods/provider-batch.ts";
 import type { BatchEnd, Part } from "./part.ts";
 
 /**

@@ -3,7 +3,7 @@
  * whose repetition would cost money, so a crash between two steps repeats no such request.
  */
 import type { BatchedEndpoint } from "../../batch/endpoints.ts";
-import type { ProviderGroup } from "../../run-api/provider-batch.ts";
+import type { ProviderGroup } from "../../objects/methods/provider-batch.ts";
 
 /** A provider's report of a batch that has ended. `completed`: requests it has answered; null = not reported. */
 export type BatchEnd = { outputFileId: string | null; errorFileId: string | null; completed: number | null };

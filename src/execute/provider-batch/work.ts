@@ -6,7 +6,7 @@
 import type { PageRest } from "../../run/steps/provider-settle.ts";
 import { batchUrl } from "../../batch/endpoints.ts";
 import { BATCH_ALARM_MS, PROVIDER_BATCHES_OPEN_MAX } from "../../limits.ts";
-import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../run-api/provider-batch.ts";
+import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../objects/methods/provider-batch.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { afterFailure, afterFind, afterLook, created, dueMs, nextStep, restOf, type After } from "./next-step.ts";
 import { lineOf, rawEndpointOf, Reading, schemaOf, type Page } from "./lines.ts";

@@ -1,6 +1,6 @@
 /** The client's trace in the headers of an attempt, for an upstream that is configured to get it. */
 import type { Lease } from "../../call.ts";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { attemptKey, contextUnder, isSampled, spanIdIn, spanSeed, type TraceContext } from "../../trace-context.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 

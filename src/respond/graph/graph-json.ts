@@ -3,7 +3,7 @@
  * one is never assembled; its slots are read in pages, and those of the last tasks once more.
  */
 import type { MakeCalls } from "../../run/answers/calls.ts";
-import type { GroupView, SlotView } from "../../run-api/groups.ts";
+import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { criticalPathMs, sinksOf } from "../../run/graph/measured-path.ts";
 import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../run/graph/types.ts";
 import { runningJson, shownStatus } from "../batch-json.ts";

@@ -1,5 +1,5 @@
 /** A graph as a stream: one event per task as it ends, or per element of a `foreach`, in NDJSON or as server-sent events. */
-import type { GroupView, SlotView } from "../../run-api/groups.ts";
+import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { presentTasks, type CompiledGraph, type PlanFault } from "../../run/graph/types.ts";
 import type { Aggregation } from "../aggregation.ts";
 import { measuresOf, planJson } from "./graph-json.ts";

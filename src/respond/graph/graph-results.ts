@@ -3,7 +3,7 @@ import type { MakeCalls } from "../../run/answers/calls.ts";
 import type { Member } from "../../run/answers/member.ts";
 import { sinksOf } from "../../run/graph/measured-path.ts";
 import type { CompiledGraph, CompiledTask } from "../../run/graph/types.ts";
-import type { GroupView, SlotView } from "../../run-api/groups.ts";
+import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { aggregationOf, type Aggregation, type MemberOf } from "../aggregation.ts";
 import { SlotNames } from "./slot-names.ts";
 

@@ -1,7 +1,7 @@
 /** The shape of a graph on the wire: its tasks and what they wait for, without their texts, so that it can be drawn. */
 import { TIER_NAMES } from "../../run/answers/tiers.ts";
 import type { CompiledGraph, CompiledTask } from "../../run/graph/types.ts";
-import type { GroupView } from "../../run-api/groups.ts";
+import type { GroupView } from "../../objects/methods/groups.ts";
 
 /** Tasks refer to each other by their positions in `tasks`; those that a change has removed are left out. */
 export function outlineOf({ id, status }: Pick<GroupView, "id" | "status">, graph: CompiledGraph) {

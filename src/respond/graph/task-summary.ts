@@ -1,5 +1,5 @@
 /** One task of a graph on the wire: summed over its slots as they are read, so that a large one is never in memory. */
-import type { SlotView } from "../../run-api/groups.ts";
+import type { SlotView } from "../../objects/methods/groups.ts";
 import { toWire, type WireError } from "../../errors.ts";
 import type { CompiledTask } from "../../run/graph/types.ts";
 import { slotError } from "../slot.ts";

@@ -1,11 +1,11 @@
 /** Anthropic's API under a run token. */
 import type { Context } from "hono";
-import type { ModelRulesReply } from "../../run-api/runs.ts";
+import type { ModelRulesReply } from "../../objects/methods/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import { Refusal } from "../../errors.ts";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import { discard, readBody } from "../../providers/read-body.ts";
 import { answerHeaders, endpointUrl, relayHeaders } from "../../providers/endpoints.ts";
 import { requestReading } from "../../providers/formats/request/read.ts";

@@ -1,6 +1,6 @@
 /** `/contexts`: store a text once, so that many calls of the run can refer to it; list, look at and delete what is stored. */
 import type { Context } from "hono";
-import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
+import { fileKey, runFilesOf } from "../../objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, mediaType, readJsonBytes } from "../../contract/body.ts";

@@ -1,6 +1,6 @@
 /** Finds the contexts that a request refers to, before anything is reserved, and gives each call the text that it names. */
 import type { Context } from "hono";
-import { runFilesOf, type Objects } from "../../../durable-objects/address.ts";
+import { runFilesOf, type Objects } from "../../objects/address.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
 import type { AppEnv } from "../../context.ts";
 import { KnownContexts, noContext, withContext } from "../../contexts/resolve.ts";
@@ -14,8 +14,8 @@ import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
 import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
-import { hashOf } from "../../run-client/dedupe-key.ts";
-import { readText } from "../../run-client/contexts/text.ts";
+import { hashOf } from "../../objects/clients/dedupe-key.ts";
+import { readText } from "../../objects/clients/context-text.ts";
 
 /** A call that may refer to a context. */
 type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };

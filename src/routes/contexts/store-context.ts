@@ -1,5 +1,5 @@
 /** Stores a text as a context: read once, as it arrives, so that a large one never is in memory. */
-import { contextKey, runFilesOf, type Objects } from "../../../durable-objects/address.ts";
+import { contextKey, runFilesOf, type Objects } from "../../objects/address.ts";
 import { TextIndexer } from "../../contexts/text-index.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { ContextRecord } from "../../contexts/types.ts";
@@ -8,8 +8,8 @@ import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { Digest } from "../../files/digest.ts";
 import { chainSources, type ByteSource } from "../../files/source.ts";
 import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX } from "../../limits.ts";
-import type { ContextAdded } from "../../run-api/file-api.ts";
-import type { Refused } from "../../run-api/types.ts";
+import type { ContextAdded } from "../../objects/methods/file-api.ts";
+import type { Refused } from "../../objects/methods/types.ts";
 
 /** `param`: the field of the request that has the text; null = its body. */
 export type NewText = { source: ByteSource; name: string | null; param: string | null };

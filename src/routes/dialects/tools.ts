@@ -1,7 +1,7 @@
 /** `POST /rollout/:id/v1/rlm/tools`: `llm_batch` as a group of the run, and the run's own tools. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
-import type { IdempotencyKey } from "../../run-api/types.ts";
+import type { IdempotencyKey } from "../../objects/methods/types.ts";
 import { jsonOf } from "../../contract/body.ts";
 import {
   parseLlmBatch,

@@ -1,6 +1,6 @@
 /** Documents that are the same for everybody: written once, sent as bytes, and not sent again to who has them. */
 import type { Context } from "hono";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 
 const encoder = new TextEncoder();
 

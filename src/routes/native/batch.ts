@@ -1,8 +1,8 @@
 /** `POST /batch`: an ordered list of calls, opened as one group. */
 import type { Context } from "hono";
-import { RunCaller } from "../../run-client/caller.ts";
-import type { IdempotencyKey } from "../../run-api/types.ts";
-import type { AnswerSettingsReply } from "../../run-api/runs.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import type { IdempotencyKey } from "../../objects/methods/types.ts";
+import type { AnswerSettingsReply } from "../../objects/methods/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
@@ -23,11 +23,11 @@ import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
 import type { CompiledGraph } from "../../run/graph/types.ts";
-import { openGroup, type Opened } from "../../run-client/groups/open-group.ts";
-import { PLAIN_RULES } from "../../run-client/groups/plain-rules.ts";
+import { openGroup, type Opened } from "../../objects/clients/groups/open-group.ts";
+import { PLAIN_RULES } from "../../objects/clients/groups/plain-rules.ts";
 import { firstCapacity } from "../../execute/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../execute/workflow-group.ts";
-import { GroupReader, type GroupSource } from "../../run-client/groups/group-reader.ts";
+import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";
 import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
 import { quoteBatch } from "./quote.ts";

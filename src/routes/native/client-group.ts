@@ -5,10 +5,10 @@ import { ExecutedGroup } from "../../execute/executed-group.ts";
 import { GroupExecutor } from "../../execute/group-executor.ts";
 import { areHeadersLimited } from "../../execute/rules.ts";
 import { attemptJob } from "../../execute/job.ts";
-import type { GroupView } from "../../run-api/groups.ts";
-import type { RunCaller } from "../../run-client/caller.ts";
-import { GroupReader, type GroupSource } from "../../run-client/groups/group-reader.ts";
-import type { Opened, OpenGroupDeps } from "../../run-client/groups/open-group.ts";
+import type { GroupView } from "../../objects/methods/groups.ts";
+import type { RunCaller } from "../../objects/clients/caller.ts";
+import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";
+import type { Opened, OpenGroupDeps } from "../../objects/clients/groups/open-group.ts";
 import { clientTrace } from "../client-trace.ts";
 
 /** What opening a group takes from its request. `capacity`: see OpenGroupDeps. */

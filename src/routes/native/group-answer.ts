@@ -1,7 +1,7 @@
 /** Answering with a group: as one JSON object, or as events while its slots end. */
 import type { Context } from "hono";
 import { usdOf } from "../../run/money/money.ts";
-import type { GroupView } from "../../run-api/groups.ts";
+import type { GroupView } from "../../objects/methods/groups.ts";
 import type { AppEnv } from "../../context.ts";
 import type { IndependenceReply } from "../../contract/graph/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
@@ -13,7 +13,7 @@ import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } fr
 import { slotError } from "../../respond/slot.ts";
 import { spentBefore } from "../../respond/usage.ts";
 import { streamed } from "../../respond/stream.ts";
-import type { GroupSource } from "../../run-client/groups/group-reader.ts";
+import type { GroupSource } from "../../objects/clients/groups/group-reader.ts";
 import { combiningCalls } from "./combining/make-calls.ts";
 import { remainingUsdText } from "../under-run.ts";
 

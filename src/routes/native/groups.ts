@@ -1,8 +1,8 @@
 /** Groups after their opening: look at one, read its results, its report, cancel it. */
 import type { Context } from "hono";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import { graphMembers, withTaskIds } from "../../respond/graph/graph-results.ts";
-import type { GroupView, SlotView } from "../../run-api/groups.ts";
+import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseGroupQuery, parseReportQuery, parseResultsQuery, type ReportFormat } from "../../contract/groups.ts";
@@ -15,8 +15,8 @@ import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../..
 import { slotLook } from "../../respond/slot-look.ts";
 import { resultsPageOf } from "../../respond/results-page.ts";
 import { answerGroup, framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "./group-answer.ts";
-import { GroupReader } from "../../run-client/groups/group-reader.ts";
-import { runOfGroup } from "../../run-client/groups/run-of-group.ts";
+import { GroupReader } from "../../objects/clients/groups/group-reader.ts";
+import { runOfGroup } from "../../objects/clients/groups/run-of-group.ts";
 import { answerGraph, answerLook } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
 import { combiningCalls } from "./combining/make-calls.ts";

@@ -1,11 +1,11 @@
 /** A request's Idempotency-Key, with the hash of the request: the same key must not be used for another request. */
 import type { Context } from "hono";
-import type { IdempotencyKey } from "../../run-api/types.ts";
+import type { IdempotencyKey } from "../../objects/methods/types.ts";
 import type { AppEnv } from "../../context.ts";
 import { mediaType } from "../../contract/body.ts";
 import { parseIdempotencyKey } from "../../contract/groups.ts";
 import { Refusal } from "../../errors.ts";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { withoutToken } from "../dialects/path.ts";
 
 /** @param body The request's body as it came. Null when the request has no key. */

@@ -1,7 +1,7 @@
 /** The answer to a single call that completed. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
-import type { SlotView } from "../../run-api/groups.ts";
+import type { SlotView } from "../../objects/methods/groups.ts";
 import type { QueryReply } from "../../contract/query.ts";
 import { jsonOfAnswer } from "../../text/schema/answer.ts";
 import { courseFields } from "../../respond/course.ts";

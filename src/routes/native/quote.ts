@@ -1,6 +1,6 @@
 /** `POST /batch?quote=1`: what a batch would cost, without opening it. */
 import type { Context } from "hono";
-import type { Refused } from "../../run-api/types.ts";
+import type { Refused } from "../../objects/methods/types.ts";
 import { DIMENSIONS } from "../../run/money/ledger.ts";
 import { usdOf } from "../../run/money/money.ts";
 import type { Quote } from "../../run/money/quote.ts";
@@ -10,9 +10,9 @@ import type { BudgetDocument } from "../../contract/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../run/queue/call-page.ts";
 import { Refusal } from "../../errors.ts";
 import { PAGES_CALL_CHARS_MAX } from "../../limits.ts";
-import { RunCaller } from "../../run-client/caller.ts";
-import { excessOf } from "../../run-client/groups/open-group.ts";
-import { settled } from "../../run-client/settlements.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { excessOf } from "../../objects/clients/groups/open-group.ts";
+import { settled } from "../../objects/clients/settlements.ts";
 
 /** Quotes every slot: its worst case, which is what would be reserved, and what it likely costs. */
 export async function quoteBatch(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<Response> {

@@ -1,12 +1,12 @@
 /** `POST /groups/:id/retry`, `POST /dag/:id/retry`: runs a group that has ended again, except the calls that completed. */
 import type { Context } from "hono";
-import { laneOf } from "../../../durable-objects/address.ts";
+import { laneOf } from "../../objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
-import type { OpenGroupReply } from "../../run-api/groups.ts";
-import { RunCaller } from "../../run-client/caller.ts";
-import { GroupReader } from "../../run-client/groups/group-reader.ts";
+import type { OpenGroupReply } from "../../objects/methods/groups.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { GroupReader } from "../../objects/clients/groups/group-reader.ts";
 import { groupAnswer } from "./batch.ts";
 import { answerGraph } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";

@@ -10,13 +10,13 @@ import {
 } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { LIST_OPENING_MS, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
-import type { ListedRun } from "../../run-api/directory-api.ts";
-import type { ListedChild, StoredDocument } from "../../run-api/runs.ts";
-import { readRow, UNREAD_MESSAGES } from "../../run-client/run-rows.ts";
-import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../run-client/directory.ts";
-import { summaryOf } from "../../run-client/run-summary.ts";
+import type { ListedRun } from "../../objects/methods/directory-api.ts";
+import type { ListedChild, StoredDocument } from "../../objects/methods/runs.ts";
+import { readRow, UNREAD_MESSAGES } from "../../objects/clients/run-rows.ts";
+import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../objects/clients/directory.ts";
+import { summaryOf } from "../../objects/clients/run-summary.ts";
 import type { Handlers } from "../handler.ts";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
 import { shownSummary } from "./run-summary.ts";
 

@@ -1,5 +1,5 @@
 /** Turns a request to change a run into the patch for its object. */
-import type { RunPatch } from "../../run-api/runs.ts";
+import type { RunPatch } from "../../objects/methods/runs.ts";
 import { DIMENSIONS, type Limits } from "../../run/money/ledger.ts";
 import { limitNanoUsd } from "../../run/money/money.ts";
 import type { RunPatchRequest } from "../../contract/runs.ts";

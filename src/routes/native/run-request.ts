@@ -1,6 +1,6 @@
 /** From a request for a run to what its object is opened with. */
-import type { RunInput } from "../../run-api/runs.ts";
-import type { RunSettings } from "../../run-api/runs.ts";
+import type { RunInput } from "../../objects/methods/runs.ts";
+import type { RunSettings } from "../../objects/methods/runs.ts";
 import { DIMENSIONS, NO_LIMITS, type Limits } from "../../run/money/ledger.ts";
 import { limitNanoUsd, usdOf } from "../../run/money/money.ts";
 import { errorStyleOf } from "../../contract/fields.ts";

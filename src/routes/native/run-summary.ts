@@ -1,7 +1,7 @@
 /** A run's summary, as the list of runs shows it. */
 import { runSummary, type ListedSummary, type RunSummary } from "../../contract/runs.ts";
 import { tryParse } from "../../text/json/parse.ts";
-import type { StoredSummary } from "../../run-api/directory-api.ts";
+import type { StoredSummary } from "../../objects/methods/directory-api.ts";
 
 /**
  * A stored summary as clients see it at `nowMs`; null if this code cannot read it. A run past its expiry has expired, even if it

@@ -1,5 +1,5 @@
 /** The tools of a run: how a request registers them, and who is shown what of them. */
-import type { StoredDocument } from "../../run-api/runs.ts";
+import type { StoredDocument } from "../../objects/methods/runs.ts";
 import type { Principal } from "../../context.ts";
 import { invalid } from "../../contract/errors.ts";
 import type { RunRequest } from "../../contract/runs.ts";

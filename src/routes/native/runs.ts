@@ -1,11 +1,11 @@
 /** Runs: open one, look at one, list them, change one, end one, and what is left of one's budget. */
 import type { Context } from "hono";
-import { newRunId } from "../../../durable-objects/address.ts";
-import type { DayReservation } from "../../run-api/directory-api.ts";
-import type { StoredDocument } from "../../run-api/runs.ts";
-import type { IdempotencyKey } from "../../run-api/types.ts";
-import type { OpenChildReply, PatchReply, RunInput } from "../../run-api/runs.ts";
-import type { EndStatus, RunSettings } from "../../run-api/runs.ts";
+import { newRunId } from "../../objects/address.ts";
+import type { DayReservation } from "../../objects/methods/directory-api.ts";
+import type { StoredDocument } from "../../objects/methods/runs.ts";
+import type { IdempotencyKey } from "../../objects/methods/types.ts";
+import type { OpenChildReply, PatchReply, RunInput } from "../../objects/methods/runs.ts";
+import type { EndStatus, RunSettings } from "../../objects/methods/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { signRunToken } from "../../auth/token.ts";
 import type { AppEnv } from "../../context.ts";
@@ -14,20 +14,20 @@ import { regionOf } from "./client-region.ts";
 import { parsePatch, parseRun, parseRunLookQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
-import type { ReplaySource } from "../../run-api/replay.ts";
+import type { ReplaySource } from "../../objects/methods/replay.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { clientTrace } from "../client-trace.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
-import { ListOrder } from "../../run-client/directory.ts";
-import { openWhenFree } from "../../run-client/open-when-free.ts";
-import { openRootRun } from "../../run-client/open-run.ts";
-import { settled } from "../../run-client/settlements.ts";
-import { subtreeOf } from "../../run-client/subtree.ts";
+import { ListOrder } from "../../objects/clients/directory.ts";
+import { openWhenFree } from "../../objects/clients/open-when-free.ts";
+import { openRootRun } from "../../objects/clients/open-run.ts";
+import { settled } from "../../objects/clients/settlements.ts";
+import { subtreeOf } from "../../objects/clients/subtree.ts";
 import type { Handlers } from "../handler.ts";
-import { RunCaller, type RunStub } from "../../run-client/caller.ts";
+import { RunCaller, type RunStub } from "../../objects/clients/caller.ts";
 
 export const runHandlers = {
   "POST /runs": openRun,

@@ -4,8 +4,8 @@
  * waits. It still belongs to the parallel group in which it arrived.
  */
 import type { Context } from "hono";
-import type { RunCaller } from "../../run-client/caller.ts";
-import type { SlotView } from "../../run-api/groups.ts";
+import type { RunCaller } from "../../objects/clients/caller.ts";
+import type { SlotView } from "../../objects/methods/groups.ts";
 import type { AppEnv } from "../../context.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import type { QueryRequest } from "../../contract/query.ts";
@@ -16,9 +16,9 @@ import { groupAnswer } from "./batch.ts";
 import { recordingOf } from "../recording.ts";
 import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted } from "./group-answer.ts";
-import { openGroup } from "../../run-client/groups/open-group.ts";
-import { GroupReader } from "../../run-client/groups/group-reader.ts";
-import { PLAIN_RULES } from "../../run-client/groups/plain-rules.ts";
+import { openGroup } from "../../objects/clients/groups/open-group.ts";
+import { GroupReader } from "../../objects/clients/groups/group-reader.ts";
+import { PLAIN_RULES } from "../../objects/clients/groups/plain-rules.ts";
 import { queryReplyOf, wantsText, type AnswerText } from "./query-reply.ts";
 import { noteGroup } from "../trace-header.ts";
 

@@ -3,9 +3,9 @@
  * its client's Worker; the run object grants the permit and can withdraw it.
  */
 import type { Context } from "hono";
-import { RunCaller } from "../../run-client/caller.ts";
-import { settled } from "../../run-client/settlements.ts";
-import { acquireTool } from "../../run-client/tool-permit.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { settled } from "../../objects/clients/settlements.ts";
+import { acquireTool } from "../../objects/clients/tool-permit.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf } from "../../contract/body.ts";

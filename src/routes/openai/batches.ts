@@ -1,6 +1,6 @@
 /** `/v1/batches`: create a batch, look at it, list those of the run, cancel one. */
 import type { Context } from "hono";
-import { batchOf, newBatchId, runFilesOf } from "../../../durable-objects/address.ts";
+import { batchOf, newBatchId, runFilesOf } from "../../objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { parseBatchCreate } from "../../batch/create.ts";
 import { noBatch, type BatchDocument } from "../../batch/document.ts";
@@ -8,7 +8,7 @@ import { listPage, noSuchCursor, parseBatchesQuery } from "../../batch/pages.ts"
 import { refusal } from "../../batch/refusal.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { apiRefusal, bucketOf, readSmallJson, requireOpenRun } from "./file-access.ts";
 import { namedOf } from "../native/idempotency.ts";
 import type { Handlers } from "../handler.ts";

@@ -1,14 +1,14 @@
 /** What the routes of files, uploads and batches share: where contents lie, who may add to them, how they refuse. */
 import type { Context } from "hono";
-import type { ModelRulesReply } from "../../run-api/runs.ts";
+import type { ModelRulesReply } from "../../objects/methods/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { ApiRefusal } from "../../batch/refusal.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, readJsonBytes } from "../../contract/body.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { LARGE_BODY_BYTES_MIN } from "../../limits.ts";
-import { RunCaller } from "../../run-client/caller.ts";
-import { objectFailure } from "../../run-client/retry.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { objectFailure } from "../../objects/clients/retry.ts";
 import { bodyRoom } from "../body-bound.ts";
 
 /** The bucket with the contents of files. Refuses with `misconfigured` if the gateway has none. */

@@ -1,6 +1,6 @@
 /** `/v1/files`: upload a file, list those of the run, look at one, read its content, delete it. */
 import type { Context } from "hono";
-import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
+import { fileKey, runFilesOf } from "../../objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { expiryOf } from "../../batch/expires-after.ts";
 import {

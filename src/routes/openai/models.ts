@@ -1,11 +1,11 @@
 /** `GET /v1/models`: the models that the run may use, as `upstream/model`. */
 import type { Context } from "hono";
-import type { ModelRulesReply } from "../../run-api/runs.ts";
+import type { ModelRulesReply } from "../../objects/methods/runs.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { MODELS_BYTES_MAX, MODELS_KEPT_MS, MODELS_TIMEOUT_MS } from "../../limits.ts";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import { discard, readBody } from "../../providers/read-body.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { modelsRequest, plainNames, readModels, type ListedModel } from "../../providers/models.ts";

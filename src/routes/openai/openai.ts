@@ -5,7 +5,7 @@ import type { AppEnv } from "../../context.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import { upstreamAt } from "../../providers/config/keys.ts";
 import { answerHeaders, relayHeaders } from "../../providers/endpoints.ts";
 import { relay } from "./relay.ts";

@@ -1,7 +1,7 @@
 /** `/v1/uploads`: a large file in parts, which may come in any order and at once. */
 import type { Context } from "hono";
-import { fileKey, runFilesOf } from "../../../durable-objects/address.ts";
-import type { StoredPart } from "../../run-api/file-api.ts";
+import { fileKey, runFilesOf } from "../../objects/address.ts";
+import type { StoredPart } from "../../objects/methods/file-api.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { expiryOf } from "../../batch/expires-after.ts";
 import { fileDocument, type FileRecord } from "../../batch/files.ts";
@@ -22,7 +22,7 @@ import {
 } from "../../batch/uploads.ts";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
-import type { Refused } from "../../run-api/types.ts";
+import type { Refused } from "../../objects/methods/types.ts";
 import { pageSource } from "../../files/r2-read.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { chainSources } from "../../files/source.ts";

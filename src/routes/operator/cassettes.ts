@@ -1,13 +1,13 @@
 /** `/cassettes`: the operator lists tapes, reads one as a file, loads a file, and empties one. */
 import type { Context } from "hono";
-import { cassetteOf } from "../../../durable-objects/address.ts";
+import { cassetteOf } from "../../objects/address.ts";
 import type { AppEnv } from "../../context.ts";
 import { mediaType, readBytes } from "../../contract/body.ts";
 import { parseTape, type CassetteDocument } from "../../contract/operator/cassettes.ts";
 import { quoted, Refusal } from "../../errors.ts";
 import { CASSETTE_BYTES_MAX, CASSETTE_PAGE_CHARS } from "../../limits.ts";
-import type { TapeLine } from "../../run-api/cassette-api.ts";
-import { sha256Hex } from "../../run-client/dedupe-key.ts";
+import type { TapeLine } from "../../objects/methods/cassette-api.ts";
+import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { bodyRoom } from "../body-bound.ts";
 import type { Handlers } from "../handler.ts";
 

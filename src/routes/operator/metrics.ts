@@ -3,14 +3,14 @@
  * counted more since the last one, so that a call that was answered is in the next reply.
  */
 import type { Context } from "hono";
-import { gateOf } from "../../../durable-objects/address.ts";
+import { gateOf } from "../../objects/address.ts";
 import type { AppEnv } from "../../context.ts";
 import { addSheet, type MeterSheet } from "../../gate/meter.ts";
 import { METERED_MODELS_MAX, METRICS_RUNS_MAX } from "../../limits.ts";
 import { exposition, OPENMETRICS_TYPE } from "../../observe/metrics/exposition.ts";
 import { metricFamilies, type Measured } from "../../observe/metrics/metrics.ts";
-import { RunCaller } from "../../run-client/caller.ts";
-import { settled } from "../../run-client/settlements.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { settled } from "../../objects/clients/settlements.ts";
 import type { Handlers } from "../handler.ts";
 import { keysOf } from "./gate-keys.ts";
 

@@ -4,10 +4,10 @@ import type { AppEnv } from "../../context.ts";
 import type { TurnDocument } from "../../contract/operator/turn.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
-import type { TurnLook, TurnReport } from "../../run-api/runs.ts";
-import { RunCaller } from "../../run-client/caller.ts";
-import { LogReader } from "../../run-client/log-reader.ts";
-import { settled } from "../../run-client/settlements.ts";
+import type { TurnLook, TurnReport } from "../../objects/methods/runs.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { LogReader } from "../../objects/clients/log-reader.ts";
+import { settled } from "../../objects/clients/settlements.ts";
 import type { Handlers } from "../handler.ts";
 
 export const turnHandlers = {

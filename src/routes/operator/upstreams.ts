@@ -1,6 +1,6 @@
 /** The operator's view of upstreams: how their keys are limited, and the end of a stop. */
 import type { Context } from "hono";
-import { gateOf } from "../../../durable-objects/address.ts";
+import { gateOf } from "../../objects/address.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ResumedUpstream, UpstreamGate, UpstreamList } from "../../contract/operator/upstreams.ts";
 import { Refusal, quoted } from "../../errors.ts";

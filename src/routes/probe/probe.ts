@@ -6,7 +6,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import { Refusal } from "../../errors.ts";
 import { PROBE_CALLS_MAX, PROBE_HOLD_MS_MAX } from "../../limits.ts";
-import { RunCaller } from "../../run-client/caller.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
 import type { Gateway, Handlers } from "../handler.ts";
 import { besideHeld, latencies, longHold, widthOf, type Clock } from "./measure.ts";
 

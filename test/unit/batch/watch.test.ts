@@ -4,8 +4,8 @@ import { Progress } from "../../../durable-objects/batch/progress.ts";
 import type { Chunk } from "../../../durable-objects/batch/store.ts";
 import { Watch } from "../../../durable-objects/batch/watch.ts";
 import { BATCH_CHUNKS_OPEN, BATCH_FRESH_MS, BATCH_GROUPS_OPEN_MAX } from "../../../src/limits.ts";
-import type { GroupView } from "../../../src/run-api/groups.ts";
-import type { RunStub } from "../../../src/run-client/caller.ts";
+import type { GroupView } from "../../../src/objects/methods/groups.ts";
+import type { RunStub } from "../../../src/objects/clients/caller.ts";
 import { groupView } from "../respond/views.ts";
 
 const COUNT = 64;

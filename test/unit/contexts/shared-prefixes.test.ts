@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { CallBody, CallFacts, PlacedContext } from "../../../src/call.ts";
 import { isLong, SharedPrefixes } from "../../../src/contexts/shared-prefixes.ts";
 import { PREFIX_BYTES_MIN, PREFIX_BYTES_PER_TOKEN } from "../../../src/limits.ts";
-import { hashOf } from "../../../src/run-client/dedupe-key.ts";
+import { hashOf } from "../../../src/objects/clients/dedupe-key.ts";
 
 const LONG = "x".repeat(PREFIX_BYTES_MIN);
 const FACTS: CallFacts = {

@@ -1,4 +1,4 @@
-import type { PullRun } from "../../../src/run-client/pulled-fetch.ts";
+import type { PullRun } from "../../../src/objects/clients/pulled-fetch.ts";
 import type { TextRun } from "../../../src/execute/contexts/send.ts";
 import type { TapeRun } from "../../../src/execute/cassettes/taped-call.ts";
 import { describe, expect, it } from "vitest";

@@ -2,8 +2,8 @@
 import { describe, expect, it } from "vitest";
 import { EndedFeed } from "../../../src/execute/ended-feed.ts";
 import { ExecutedGroup } from "../../../src/execute/executed-group.ts";
-import type { EndedReply, GroupView, SlotView } from "../../../src/run-api/groups.ts";
-import { SeenSlots } from "../../../src/run-client/groups/seen-slots.ts";
+import type { EndedReply, GroupView, SlotView } from "../../../src/objects/methods/groups.ts";
+import { SeenSlots } from "../../../src/objects/clients/groups/seen-slots.ts";
 import { groupView, slotView } from "../respond/views.ts";
 
 const COUNT = 6;

@@ -14,7 +14,7 @@ import {
   LANES_JOIN_MS,
   SOCKET_RENEW_MS,
 } from "../../../src/limits.ts";
-import type { ClaimReply, Job } from "../../../src/run-api/groups.ts";
+import type { ClaimReply, Job } from "../../../src/objects/methods/groups.ts";
 
 const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 };
 const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };

@@ -3,7 +3,7 @@ import type { Outcome } from "../../../src/call.ts";
 import { WorkerDuty } from "../../../src/execute/worker-duty.ts";
 import { Worklist } from "../../../src/execute/worklist.ts";
 import { LANES_JOIN_MS } from "../../../src/limits.ts";
-import type { ClaimReply, GroupView, OwnGroup, Settlement } from "../../../src/run-api/groups.ts";
+import type { ClaimReply, GroupView, OwnGroup, Settlement } from "../../../src/objects/methods/groups.ts";
 
 const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };
 const NOTHING: OwnGroup = { ended: [], aborted: [], lanes: [], view: null };

@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { workerOf } from "../../../src/run/leases/shard.ts";
 import { startWorkflow, type Workflows } from "../../../src/execute/workflow-group.ts";
-import type { RunStub } from "../../../src/run-client/caller.ts";
+import type { RunStub } from "../../../src/objects/clients/caller.ts";
 
 const SEQ = 7;
 const refused = (): Promise<never> => Promise.reject(new Error("the test refuses"));

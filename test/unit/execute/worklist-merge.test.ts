@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { WorkRules } from "../../../src/execute/rules.ts";
 import { Worklist } from "../../../src/execute/worklist.ts";
 import { WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../../../src/limits.ts";
-import type { Settlement } from "../../../src/run-api/groups.ts";
+import type { Settlement } from "../../../src/objects/methods/groups.ts";
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

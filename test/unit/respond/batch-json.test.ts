@@ -1,6 +1,6 @@
 /** The JSON answer of a batch: four lists of the same slots, of which only short ones are kept in memory. */
 import { describe, expect, it } from "vitest";
-import type { SlotView } from "../../../src/run-api/groups.ts";
+import type { SlotView } from "../../../src/objects/methods/groups.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX } from "../../../src/limits.ts";
 import { batchJson } from "../../../src/respond/batch-json.ts";
 import { failedView, groupView, slotView } from "./views.ts";

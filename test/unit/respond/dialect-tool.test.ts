@@ -1,7 +1,7 @@
 /** The answer to `llm_batch`: two lists over sent and unsent prompts, of which no long one is kept in memory. */
 import { describe, expect, it } from "vitest";
 import { ANSWER_NOTES_CHARS_MAX } from "../../../src/limits.ts";
-import type { SlotView } from "../../../src/run-api/groups.ts";
+import type { SlotView } from "../../../src/objects/methods/groups.ts";
 import { llmBatchJson } from "../../../src/respond/dialect-tool.ts";
 import { failedView, groupView, slotView } from "./views.ts";
 

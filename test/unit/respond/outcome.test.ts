@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Reason } from "../../../src/errors.ts";
 import { GroupOutcome, outcomeOf } from "../../../src/respond/outcome.ts";
-import type { SlotView } from "../../../src/run-api/groups.ts";
+import type { SlotView } from "../../../src/objects/methods/groups.ts";
 import { SAMPLES } from "../../support/reasons.ts";
 import { failedView, slotView } from "./views.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { GroupView, SlotView } from "../../../src/run-api/groups.ts";
+import type { GroupView, SlotView } from "../../../src/objects/methods/groups.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { ANSWER_NOTES_CHARS_MAX } from "../../../src/limits.ts";
 import { reportText } from "../../../src/respond/report.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { SlotView } from "../../../src/run-api/groups.ts";
+import type { SlotView } from "../../../src/objects/methods/groups.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
 import { resultsPageOf } from "../../../src/respond/results-page.ts";
 import { failedView, readerOf, slotView } from "./views.ts";

@@ -1,5 +1,5 @@
 /** Groups and slots as the run object shows them to what answers. */
-import type { GroupView, SlotView } from "../../../src/run-api/groups.ts";
+import type { GroupView, SlotView } from "../../../src/objects/methods/groups.ts";
 import type { Reason } from "../../../src/errors.ts";
 
 export const GROUP_ID = "pg-1763712000000-k3j9x2";

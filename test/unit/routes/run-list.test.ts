@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { createApp } from "../../../src/app.ts";
 import { runList } from "../../../src/contract/runs.ts";
 import { DIRECTORY_SHARDS, LIST_OPENING_MS } from "../../../src/limits.ts";
-import type { ListedRun } from "../../../src/run-api/directory-api.ts";
+import type { ListedRun } from "../../../src/objects/methods/directory-api.ts";
 
 // Delays between retries are over at once; a row never waits for its whole time.
 const wait = (_ms: number, more?: { signal: AbortSignal }) =>

@@ -1,6 +1,6 @@
 /** Single calls of the run object, on a real engine without the object around it. */
 import { describe, expect, it } from "vitest";
-import type { AcquireReply, AcquireRequest } from "../../../src/run-api/calls.ts";
+import type { AcquireReply, AcquireRequest } from "../../../src/objects/methods/calls.ts";
 import { acquire, acquireMany, settleSingle, withdraw } from "../../../durable-objects/run/calls.ts";
 import { WaitingCalls } from "../../../durable-objects/run/waiters.ts";
 import { giveUp } from "../../../src/run/steps/cancel.ts";

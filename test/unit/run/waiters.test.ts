@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { WaitingExecutors } from "../../../durable-objects/run/executors/waiting.ts";
 import { WaitingCalls, WaitingReaders } from "../../../durable-objects/run/waiters.ts";
-import type { AcquireReply } from "../../../src/run-api/calls.ts";
-import type { ClaimReply } from "../../../src/run-api/groups.ts";
+import type { AcquireReply } from "../../../src/objects/methods/calls.ts";
+import type { ClaimReply } from "../../../src/objects/methods/groups.ts";
 import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 
 /** Lanes whose replies are written down as `lane: claim`. */

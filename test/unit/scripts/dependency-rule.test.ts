@@ -44,7 +44,7 @@ describe("the dependency rule", () => {
   it("keeps the platform at the edges", () => {
     const statement = 'import { DurableObject } from "cloudflare:workers";';
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
-    expect(keeps("src/run-client/groups/body-upload.ts", statement)).toBe(true);
+    expect(keeps("src/objects/clients/groups/body-upload.ts", statement)).toBe(true);
     expect(keeps("src/routes/native/runs.ts", statement)).toBe(false);
     expect(keeps("src/providers/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);
@@ -78,7 +78,7 @@ describe("the dependency rule", () => {
   });
 
   it("lets routes reach objects by their address only", () => {
-    expect(keeps("src/routes/native/batch.ts", 'import { runStub } from "../../../durable-objects/address.ts";')).toBe(
+    expect(keeps("src/routes/native/batch.ts", 'import { runStub } from "../../../src/objects/address.ts";')).toBe(
       true,
     );
     expect(

@@ -7,11 +7,11 @@ import type { Reason } from "../../../errors.ts";
 import { firstCapacity } from "../../../execute/group-executor.ts";
 import { reasonOf, slotError } from "../../../respond/slot.ts";
 import { slotPages } from "../../../respond/slot-pages.ts";
-import type { IdempotencyKey } from "../../../run-api/types.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
-import type { GroupSource } from "../../../run-client/groups/group-reader.ts";
-import { openGroup } from "../../../run-client/groups/open-group.ts";
-import { PLAIN_RULES } from "../../../run-client/groups/plain-rules.ts";
+import type { IdempotencyKey } from "../../../objects/methods/types.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
+import type { GroupSource } from "../../../objects/clients/groups/group-reader.ts";
+import { openGroup } from "../../../objects/clients/groups/open-group.ts";
+import { PLAIN_RULES } from "../../../objects/clients/groups/plain-rules.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { noteGroup } from "../../trace-header.ts";
 

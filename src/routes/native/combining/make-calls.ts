@@ -9,7 +9,7 @@ import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";
 import type { Parsed } from "../../../contract/errors.ts";
 import { Refusal, toWire, type Reason } from "../../../errors.ts";
-import type { GroupView } from "../../../run-api/groups.ts";
+import type { GroupView } from "../../../objects/methods/groups.ts";
 import { groupOfCalls } from "./calls-group.ts";
 
 /** Makes the calls that combine the answers of a group of a run. */

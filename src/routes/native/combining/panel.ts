@@ -13,7 +13,7 @@ import { invalid, type Parsed } from "../../../contract/errors.ts";
 import { hasCourse } from "../../../run/group/progress.ts";
 import { Refusal } from "../../../errors.ts";
 import { COMBINING_CHARS_DEFAULT } from "../../../limits.ts";
-import type { IdempotencyKey } from "../../../run-api/types.ts";
+import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { PANEL_MODEL, type Panel } from "../../../providers/config/panel.ts";
 import { groupOfCalls } from "./calls-group.ts";
 

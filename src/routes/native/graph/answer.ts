@@ -6,7 +6,7 @@ import type { Framing } from "../../../respond/batch-lines.ts";
 import { graphJson } from "../../../respond/graph/graph-json.ts";
 import { graphCompleted, graphStarted, planErrorEvent, taskEvent } from "../../../respond/graph/graph-lines.ts";
 import { graphAggregation } from "../../../respond/graph/graph-results.ts";
-import type { GroupView, SlotView } from "../../../run-api/groups.ts";
+import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
 import { combiningCalls } from "../combining/make-calls.ts";
 import { framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "../group-answer.ts";
 import type { ChangingGraph } from "./changing-graph.ts";

@@ -1,8 +1,8 @@
 /** The graph of a group that may change while its answer is sent: it is read anew once something of a later version comes. */
 import type { CompiledGraph } from "../../../run/graph/types.ts";
 import { SlotNames } from "../../../respond/graph/slot-names.ts";
-import type { GroupView, SlotView } from "../../../run-api/groups.ts";
-import type { RunCaller } from "../../../run-client/caller.ts";
+import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
+import type { RunCaller } from "../../../objects/clients/caller.ts";
 
 /** The graph of a group; null if it has none. */
 export async function graphOf(run: RunCaller, seq: number): Promise<CompiledGraph | null> {

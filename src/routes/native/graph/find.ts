@@ -2,8 +2,8 @@
 import { groupSalt, groupSeqOfId } from "../../../run/queue/group-id.ts";
 import { Refusal } from "../../../errors.ts";
 import { NAME_CHARS_MAX } from "../../../limits.ts";
-import type { GroupView } from "../../../run-api/groups.ts";
-import type { RunCaller } from "../../../run-client/caller.ts";
+import type { GroupView } from "../../../objects/methods/groups.ts";
+import type { RunCaller } from "../../../objects/clients/caller.ts";
 
 /** The run's graph of an id, by its number. Throws a Refusal if it has none, or if the group has no graph. */
 export async function findGraph(run: RunCaller, id: string): Promise<{ seq: number; view: GroupView }> {

@@ -1,7 +1,7 @@
 /** `GET /dag/:id/outline`: which tasks a graph has, and what each waits for. */
 import { requireRun } from "../../../auth/middleware.ts";
 import { outlineOf } from "../../../respond/graph/outline.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
 import type { Handlers } from "../../handler.ts";
 import { graphOf } from "./changing-graph.ts";
 import { findGraph } from "./find.ts";

@@ -1,6 +1,6 @@
 /** `PATCH /dag/:id`: changes a graph that runs, all or nothing. */
 import type { Context } from "hono";
-import { laneOf } from "../../../../durable-objects/address.ts";
+import { laneOf } from "../../../objects/address.ts";
 import { requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
 import { jsonOf, readJsonBytes } from "../../../contract/body.ts";
@@ -8,10 +8,10 @@ import type { SharedBody } from "../../../call.ts";
 import { parseDagPatch, type DagOperation } from "../../../contract/graph/patch.ts";
 import { withoutDefaults } from "../../../run/queue/call-page.ts";
 import { Refusal } from "../../../errors.ts";
-import type { ChangeGraphReply, GroupView } from "../../../run-api/groups.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
-import { sha256Hex } from "../../../run-client/dedupe-key.ts";
-import { GroupReader } from "../../../run-client/groups/group-reader.ts";
+import type { ChangeGraphReply, GroupView } from "../../../objects/methods/groups.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
+import { sha256Hex } from "../../../objects/clients/dedupe-key.ts";
+import { GroupReader } from "../../../objects/clients/groups/group-reader.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { changeWithContexts } from "../../contexts/find.ts";
 import type { Handlers } from "../../handler.ts";

@@ -4,7 +4,7 @@
  * go on to their end.
  */
 import type { Context } from "hono";
-import { laneOf } from "../../../../durable-objects/address.ts";
+import { laneOf } from "../../../objects/address.ts";
 import type { AppEnv } from "../../../context.ts";
 import { invalid } from "../../../contract/errors.ts";
 import { parseDag } from "../../../contract/graph/dag.ts";
@@ -13,8 +13,8 @@ import { appendPlan, EMPTY_PLAN } from "../../../run/graph/plan/append.ts";
 import type { PlanLines } from "../../../run/graph/plan/lines.ts";
 import type { CompiledGraph, PlanFault } from "../../../run/graph/types.ts";
 import { PLAN_BLOCK_TASKS, PLAN_EAGER_CHANGES, PLAN_HEARTBEAT_MS } from "../../../limits.ts";
-import type { AppendPlanReply } from "../../../run-api/groups.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
+import type { AppendPlanReply } from "../../../objects/methods/groups.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
 import { taskWithContext } from "../../contexts/find.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { answerGraph } from "./answer.ts";

@@ -12,9 +12,9 @@ import { CallPageBuilder, type CallPage } from "../../../run/queue/call-page.ts"
 import { Refusal } from "../../../errors.ts";
 import { quoteFactsOf } from "../../../run/graph/quote-facts.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
-import type { Refused } from "../../../run-api/types.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
-import { settled } from "../../../run-client/settlements.ts";
+import type { Refused } from "../../../objects/methods/types.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
+import { settled } from "../../../objects/clients/settlements.ts";
 
 /** The two quotes of a task: one call with the longest outputs in its prompt, and one with likely ones. */
 type TaskQuote = { worst: Quote; likely: Quote };

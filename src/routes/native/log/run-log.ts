@@ -1,7 +1,7 @@
 /** A run's log: read it, follow it, add to it. And its counters: what it has used, shown from zero again. */
 import type { Context } from "hono";
-import type { StoredDocument } from "../../../run-api/runs.ts";
-import type { AppendReply } from "../../../run-api/log.ts";
+import type { StoredDocument } from "../../../objects/methods/runs.ts";
+import type { AppendReply } from "../../../objects/methods/log.ts";
 import { refuseViewers, requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
 import type { EventLine } from "../../../observe/events.ts";
@@ -14,15 +14,15 @@ import { savedPage } from "../../../respond/saved-page.ts";
 import { streamed } from "../../../respond/stream.ts";
 import { traceText } from "../../../respond/trace.ts";
 import { bodyRoom } from "../../body-bound.ts";
-import { LogReader } from "../../../run-client/log-reader.ts";
+import { LogReader } from "../../../objects/clients/log-reader.ts";
 import { PAGE_FILES } from "../../discovery/page-files.mjs";
 import { begin, events, followBySocket } from "./follow.ts";
 import { outlineIn } from "../graph/outline.ts";
 import { callerOf, lookAt, notFound, shown } from "../runs.ts";
-import { settled } from "../../../run-client/settlements.ts";
-import { subtreeOf } from "../../../run-client/subtree.ts";
+import { settled } from "../../../objects/clients/settlements.ts";
+import { subtreeOf } from "../../../objects/clients/subtree.ts";
 import type { Handlers } from "../../handler.ts";
-import { RunCaller, type RunStub } from "../../../run-client/caller.ts";
+import { RunCaller, type RunStub } from "../../../objects/clients/caller.ts";
 
 export const runLogHandlers = {
   "GET /runs/:id/log": async (c) => {

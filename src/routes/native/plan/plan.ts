@@ -18,7 +18,7 @@ import { graphReason } from "../../../run/graph/faults.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
 import { graphJson } from "../../../respond/graph/graph-json.ts";
 import { spentBefore, usageOf } from "../../../respond/usage.ts";
-import { RunCaller } from "../../../run-client/caller.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
 import { jsonOfAnswer } from "../../../text/schema/answer.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { clientTrace } from "../../client-trace.ts";

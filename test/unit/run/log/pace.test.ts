@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { Pace } from "../../../../durable-objects/run/log/pace.ts";
 import { LOG_PAGE_CHARS_MAX } from "../../../../src/limits.ts";
-import type { LogPage } from "../../../../src/run-api/log.ts";
+import type { LogPage } from "../../../../src/objects/methods/log.ts";
 
 /** Asks for so many pages of so many characters; `made` has their numbers in the order in which they are made. */
 function asked(pages: number, chars: number) {

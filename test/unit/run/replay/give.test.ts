@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { giveAnswers } from "../../../../durable-objects/run/replay/give.ts";
 import { ANSWERS_REPLY_CHARS_MAX } from "../../../../src/limits.ts";
-import type { NamedAnswer } from "../../../../src/run-api/replay.ts";
+import type { NamedAnswer } from "../../../../src/objects/methods/replay.ts";
 
 const answer = (id: string, chars = 1): NamedAnswer => ({
   id,

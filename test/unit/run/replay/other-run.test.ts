@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { OtherRun } from "../../../../durable-objects/run/replay/other-run.ts";
 import { ANSWERS_READY_CHARS_MAX } from "../../../../src/limits.ts";
-import type { AnswersWanted, NamedAnswer } from "../../../../src/run-api/replay.ts";
+import type { AnswersWanted, NamedAnswer } from "../../../../src/objects/methods/replay.ts";
 
 /** Another run with one answer of so many characters to each key. */
 function otherRun(chars: number) {

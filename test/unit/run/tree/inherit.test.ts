@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { inherit } from "../../../../durable-objects/run/tree/inherit.ts";
-import type { RunInput } from "../../../../src/run-api/runs.ts";
-import type { RunSettings } from "../../../../src/run-api/runs.ts";
+import type { RunInput } from "../../../../src/objects/methods/runs.ts";
+import type { RunSettings } from "../../../../src/objects/methods/runs.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { toWire } from "../../../../src/errors.ts";
 import { targetOf } from "../../../../src/providers/config/target.ts";

@@ -1,0 +1,171 @@
+/** The only file that turns an id into a stub: which object owns what, and how its name is made. */
+import { DIRECTORY_SHARDS, TOKEN_CACHE_MAX } from "../limits.ts";
+import type { CassetteApi } from "./methods/cassette-api.ts";
+import type { BatchApi } from "./methods/batch-api.ts";
+import type { DirectoryApi } from "./methods/directory-api.ts";
+import type { FileApi } from "./methods/file-api.ts";
+import type { GateApi } from "./methods/gate-api.ts";
+import type { LaneApi } from "./methods/lane-api.ts";
+import type { ProviderBatchApi } from "./methods/provider-batch.ts";
+import type { RunApi } from "./methods/run-api.ts";
+import type { RunSettings } from "./methods/runs.ts";
+import type { UpstreamApi } from "./methods/upstream-api.ts";
+
+/** A group of a run, by its number. */
+export type GroupName = { runId: string; seq: number };
+
+/** The object namespaces, as bound in wrangler.toml. */
+export type Objects = {
+  RUN: DurableObjectNamespace<RunApi>;
+  LANE: DurableObjectNamespace<LaneApi>;
+  DIRECTORY: DurableObjectNamespace<DirectoryApi>;
+  BATCH: DurableObjectNamespace<BatchApi>;
+  SHELF: DurableObjectNamespace<FileApi>;
+  UPSTREAM: DurableObjectNamespace<UpstreamApi>;
+  GATES: DurableObjectNamespace<GateApi>;
+  CASSETTE: DurableObjectNamespace<CassetteApi>;
+  PROVIDER_BATCH: DurableObjectNamespace<ProviderBatchApi>;
+  /** Contents of files. Absent where the gateway runs without R2: then it takes no files. */
+  FILES?: R2Bucket;
+  /** Executes groups without a client. Absent unless bound in wrangler.toml: then lanes do. */
+  WORKFLOW?: Workflow<GroupName>;
+};
+
+/**
+ * A fresh stub of a run. After an error a stub is broken: take a new one. `region`: where the object begins, if this is
+ * the first use of it; afterwards it stays where it is.
+ */
+export function runOf(
+  objects: Objects,
+  runId: string,
+  region: RunSettings["region"] = null,
+): DurableObjectStub<RunApi> {
+  const id = runIdOf(objects.RUN, runId);
+  return region === null ? objects.RUN.get(id) : objects.RUN.get(id, { locationHint: region });
+}
+
+/**
+ * The id of a run that is about to be opened. It holds the id of its object, which the platform finds without a look
+ * around the world: the first use of an object by its name can take some hundred milliseconds.
+ */
+export function newRunId(objects: Pick<Objects, "RUN">): string {
+  return `run_${objects.RUN.newUniqueId().toString()}`;
+}
+
+/** A run id that holds its object's. Runs of earlier versions have ids of 32 digits, which name their objects. */
+const UNIQUE_RUN = /^run_([0-9a-f]{64})$/;
+
+const ids = new Map<string, DurableObjectId>();
+
+/** The part of a namespace that makes ids of what is written. */
+type IdReader = Pick<DurableObjectNamespace, "idFromName" | "idFromString">;
+
+/** The id of a run's object. Reading one, and deriving one from a name, takes a hash; a busy run's is remembered. */
+export function runIdOf(namespace: IdReader, runId: string): DurableObjectId {
+  const known = ids.get(runId);
+  if (known !== undefined) return known;
+  if (ids.size >= TOKEN_CACHE_MAX) ids.clear();
+  const id = uniqueIdOf(namespace, UNIQUE_RUN.exec(runId)?.[1]) ?? namespace.idFromName(runId);
+  ids.set(runId, id);
+  return id;
+}
+
+/** The id that these digits spell; null if this namespace did not make it: the platform checks a signature in it. */
+function uniqueIdOf(namespace: IdReader, digits: string | undefined): DurableObjectId | null {
+  if (digits === undefined) return null;
+  try {
+    return namespace.idFromString(digits);
+  } catch {
+    return null;
+  }
+}
+
+/** A lane of a run. Each run has lanes of its own: its calls cannot slow another run's. */
+export function laneOf(objects: Objects, runId: string, lane: number): DurableObjectStub<LaneApi> {
+  return objects.LANE.getByName(`${runId}/${lane}`);
+}
+
+/** The id of a batch that is about to be created. It holds the id of its object, as a run's does. */
+export function newBatchId(objects: Pick<Objects, "BATCH">): string {
+  return `batch_${objects.BATCH.newUniqueId().toString()}`;
+}
+
+/** A batch id that holds its object's. One made of an Idempotency-Key has 32 digits, as those of earlier versions have. */
+const UNIQUE_BATCH = /^batch_([0-9a-f]{64})$/;
+
+/** A batch of a run. Clients name it, so each call to its object names the run, and the object replies to its own run only. */
+export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {
+  return objects.BATCH.get(batchIdOf(objects.BATCH, runId, batchId));
+}
+
+/** The id of a batch's object. A name has the run's id, so that a key of one run finds no batch of another. */
+export function batchIdOf(namespace: IdReader, runId: string, batchId: string): DurableObjectId {
+  const unique = uniqueIdOf(namespace, UNIQUE_BATCH.exec(batchId)?.[1]);
+  return unique ?? namespace.idFromName(`${runId}/${batchId}`);
+}
+
+/** A run's files, its uploads and the list of its batches. */
+export function runFilesOf(objects: Objects, runId: string): DurableObjectStub<FileApi> {
+  return objects.SHELF.getByName(runId);
+}
+
+/** The key of a file's content in R2. */
+export function fileKey(runId: string, fileId: string): string {
+  return `${runId}/${fileId}`;
+}
+
+/** The key of the text of a large context in R2. */
+export function contextKey(runId: string, object: string): string {
+  return `${runId}/contexts/${object}`;
+}
+
+/** The prefix of the keys in R2 under which are bodies of a run's large groups; with `openKey`, of one group. */
+export function bodiesPrefix(runId: string, openKey?: string): string {
+  return openKey === undefined ? `${runId}/bodies/` : `${runId}/bodies/${openKey}/`;
+}
+
+/** What all runs have learned of an upstream, by its name in the configuration. */
+export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
+  return objects.UPSTREAM.getByName(upstream);
+}
+
+/** The tape of a name. Names come from the configuration of upstreams, never from clients. */
+export function cassetteOf(objects: Objects, tape: string): DurableObjectStub<CassetteApi> {
+  return objects.CASSETTE.getByName(tape);
+}
+
+/** The object that feeds the batches of a group's provider. */
+export function providerBatchOf(objects: Objects, runId: string, seq: number): DurableObjectStub<ProviderBatchApi> {
+  return objects.PROVIDER_BATCH.getByName(`${runId}/${seq}`);
+}
+
+/** A gate by its name: the upstream's, and `#` with the name of the key's secret if the upstream has several keys. */
+export function gateOf(objects: Objects, gate: string): DurableObjectStub<GateApi> {
+  return objects.GATES.getByName(gate);
+}
+
+/**
+ * The part of the list that has a root run. Runs that reserve in the root budget of a day are in one object, because the
+ * day's budget is one figure; so are those of earlier versions. The others are spread, by the end of their ids, which is
+ * a hash.
+ */
+export function directoryOf(
+  objects: Objects,
+  { id, holder }: Pick<RunSettings, "id" | "holder">,
+): DurableObjectStub<DirectoryApi> {
+  const isSpread = holder !== "directory" && UNIQUE_RUN.test(id);
+  return objects.DIRECTORY.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
+}
+
+/** Every object that has a part of the list: functions that make a stub, because a stub is of no use after an error. */
+export function directoriesOf(objects: Objects): (() => DurableObjectStub<DirectoryApi>)[] {
+  const shards = Array.from({ length: DIRECTORY_SHARDS }, (_, shard) => shardName(shard));
+  return [...shards, WHOLE].map((name) => () => objects.DIRECTORY.getByName(name));
+}
+
+/** The name of the object that was the whole list once. */
+const WHOLE = "runs";
+
+function shardName(shard: number): string {
+  return `runs/${shard}`;
+}

@@ -1,0 +1,223 @@
+import { describe, expect, it } from "vitest";
+import type { CreditReport } from "../../../../../src/run/credit/terms.ts";
+import {
+  CREDIT_AFTER_CALLS,
+  CREDIT_CALLS_KEPT_MAX,
+  CREDIT_HANDOVER_MS,
+  CREDIT_IDLE_MS,
+  CREDIT_REPORT_CALLS,
+  CREDIT_REPORT_MS,
+  CREDIT_TTL_MS,
+} from "../../../../../src/limits.ts";
+import type { Permit, SingleSettlement } from "../../../../../src/objects/methods/calls.ts";
+import { InstanceCredits, type CreditRun } from "../../../../../src/objects/clients/credit/credits.ts";
+import { makeFacts, makeTarget, success } from "../../../../support/engine.ts";
+
+const TERMS = {
+  granted: { usd: 10_000_000, calls: null, prompt_tokens: null, completion_tokens: null },
+  permits: 8,
+  learned: {},
+  remainingNanoUsd: 1_000_000,
+};
+const RULES = { models: [], defaultModel: null, unpriced: "refuse" } as const;
+const WINDOW_MS = 50;
+
+/** An instance with a clock of the test's, and a run object that grants credit and records what it is told. */
+function makeInstance() {
+  let nowMs = 1_000_000;
+  let timers: { atMs: number; resolve: () => void }[] = [];
+  const credits = new InstanceCredits({
+    now: () => nowMs,
+    wait: (ms) => new Promise((resolve) => timers.push({ atMs: nowMs + ms, resolve })),
+    random: () => 0.5,
+    newId: () => "credit",
+  });
+  const requests: string[][] = [];
+  const reports: CreditReport[] = [];
+  const settled: SingleSettlement[] = [];
+  const object = { isUnreachable: false, isRecalling: false };
+  const run: CreditRun = {
+    runId: "run",
+    openCredit: async ({ upstreams }) => {
+      requests.push(upstreams);
+      return Promise.resolve({ terms: TERMS, rules: { ...RULES, models: [] }, windowMs: WINDOW_MS });
+    },
+    reportCredit: async (report) => {
+      if (object.isUnreachable) return Promise.reject(new Error("unreachable"));
+      reports.push(report);
+      if (report.returns) return Promise.resolve({ kind: "ended" });
+      if (object.isRecalling) return Promise.resolve({ kind: "recalled" });
+      return Promise.resolve({ kind: "continue", terms: TERMS, remainingNanoUsd: TERMS.remainingNanoUsd });
+    },
+    settle: (settlement) => settled.push(settlement),
+  };
+  /** What requests do after their reply. A request that the platform ends is one whose timers are forgotten. */
+  const waitUntil = (promise: Promise<unknown>): void => void promise;
+  const advance = async (ms: number): Promise<void> => {
+    for (const untilMs = nowMs + ms; nowMs < untilMs;) {
+      nowMs += 10;
+      const due = timers.filter(({ atMs }) => atMs <= nowMs);
+      timers = timers.filter(({ atMs }) => atMs > nowMs);
+      for (const { resolve } of due) resolve();
+      await new Promise((resolve) => setImmediate(resolve));
+    }
+  };
+  let count = 0;
+  const start = () => {
+    count += 1;
+    const call = { callId: `call${count}`, facts: makeFacts({ maxTokens: 40 }), onLost: "retry" } as const;
+    return credits.start(run, { ...call, targetOf: () => makeTarget() }, waitUntil);
+  };
+  const permit = (): void => {
+    const lease = { attemptId: "a.1", upstream: "acme", model: "gpt-x", capTokens: 40, timeoutMs: 1 };
+    const reserved = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 };
+    const granted: Permit = { lease, queuedMs: 0, reserved, parallelGroupId: null, windowOpenedAtMs: nowMs };
+    credits.permitted(run, granted, waitUntil);
+  };
+  const killRequests = (): void => void (timers = []);
+  return { credits, run, requests, reports, settled, object, advance, start, permit, killRequests };
+}
+
+type Instance = ReturnType<typeof makeInstance>;
+
+/** An instance that has credit, past the run object's window. */
+async function withCredit(): Promise<Instance> {
+  const instance = makeInstance();
+  for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) instance.permit();
+  await instance.advance(WINDOW_MS);
+  return instance;
+}
+
+const callIds = (reports: CreditReport[]): string[][] => reports.map(({ calls }) => calls.map(({ callId }) => callId));
+
+describe("an instance of the gateway", () => {
+  it("requests credit after several calls within a second, for the upstreams that it called", async () => {
+    const { requests, permit, advance, start } = makeInstance();
+    for (let calls = 1; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    await advance(CREDIT_IDLE_MS + 10);
+    permit();
+    await advance(10);
+    expect([requests, start()]).toEqual([[], null]);
+    for (let calls = 1; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    await advance(10);
+    expect(requests).toEqual([["acme"]]);
+  });
+
+  it("starts calls inside its credit once the run object's coalescing window is over", async () => {
+    const { permit, advance, start } = makeInstance();
+    for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    await advance(WINDOW_MS - 10);
+    expect(start()).toBeNull();
+    await advance(10);
+    expect(start()).toMatchObject({ lease: { attemptId: "call2.1", capTokens: 40 } });
+  });
+
+  it("reports calls in time: those in flight as attempts of the run, and the others with their outcome", async () => {
+    const { credits, reports, settled, advance, start } = await withCredit();
+    const [first, second] = [start(), start()];
+    credits.end("run", { attemptId: first?.lease.attemptId ?? "", outcome: success(), stored: null });
+    await advance(CREDIT_REPORT_MS);
+    expect(callIds(reports)).toEqual([["call1", "call2"]]);
+    expect(reports[0]?.calls.map(({ ended }) => ended?.outcome.kind ?? null)).toEqual(["success", null]);
+    const settlement = { attemptId: second?.lease.attemptId ?? "", outcome: success(), stored: null };
+    expect([credits.end("run", settlement), settled]).toEqual([null, []]);
+  });
+
+  it("reports early, and each call once, when there are many: none is the run object's to start meanwhile", async () => {
+    const { credits, run, reports, advance, start } = await withCredit();
+    const call = () => {
+      const started = start();
+      credits.end("run", { attemptId: started?.lease.attemptId ?? "", outcome: success(), stored: null });
+      return started;
+    };
+    for (let calls = 0; calls < CREDIT_REPORT_CALLS - 1; calls++) expect(call()).not.toBeNull();
+    expect(reports).toEqual([]);
+    for (let calls = 0; calls < 10; calls++) expect(call()).not.toBeNull();
+    expect(reports.map(({ calls }) => calls.length)).toEqual([CREDIT_REPORT_CALLS]);
+    await advance(10);
+    await credits.giveBack(run);
+    const ids = callIds(reports).flat();
+    expect([ids.length, new Set(ids).size]).toEqual([CREDIT_REPORT_CALLS + 9, CREDIT_REPORT_CALLS + 9]);
+  });
+
+  it("keeps a bounded number of calls while the run object cannot be reached", async () => {
+    const { credits, object, reports, advance, start } = await withCredit();
+    object.isUnreachable = true;
+    const call = () => {
+      const started = start();
+      credits.end("run", { attemptId: started?.lease.attemptId ?? "", outcome: success(), stored: null });
+      return started;
+    };
+    for (let calls = 0; calls < CREDIT_CALLS_KEPT_MAX; calls++) expect(call()).not.toBeNull();
+    expect(call()).toBeNull();
+    object.isUnreachable = false;
+    await advance(2 * CREDIT_REPORT_MS);
+    expect(call()).not.toBeNull();
+    expect(callIds(reports).flat()).toHaveLength(CREDIT_CALLS_KEPT_MAX);
+  });
+
+  it("settles what has ended while its start was being reported", async () => {
+    const { credits, run, settled, start } = await withCredit();
+    const attemptId = start()?.lease.attemptId ?? "";
+    const reporting = credits.flush(run);
+    expect(credits.end("run", { attemptId, outcome: success(), stored: null })).toMatchObject({ charge: { calls: 1 } });
+    await reporting;
+    expect(settled.map((settlement) => settlement.attemptId)).toEqual([attemptId]);
+  });
+
+  it("returns its credit after a second without a call", async () => {
+    const { credits, reports, advance, start } = await withCredit();
+    const attemptId = start()?.lease.attemptId ?? "";
+    credits.end("run", { attemptId, outcome: success(), stored: null });
+    await advance(CREDIT_IDLE_MS - CREDIT_REPORT_MS);
+    expect(credits.has("run")).toBe(true);
+    await advance(2 * CREDIT_REPORT_MS);
+    expect([credits.has("run"), reports.at(-1)?.returns]).toEqual([false, true]);
+  });
+
+  it("returns it at once for a request that reads the run, and starts nothing meanwhile", async () => {
+    const { credits, run, reports, start } = await withCredit();
+    start();
+    const returning = credits.giveBack(run);
+    expect(start()).toBeNull();
+    await returning;
+    expect([credits.has("run"), callIds(reports)]).toEqual([false, [["call1"]]]);
+  });
+
+  it("returns it when the run recalls it", async () => {
+    const { credits, object, reports, advance, start } = await withCredit();
+    start();
+    object.isRecalling = true;
+    await advance(3 * CREDIT_REPORT_MS);
+    expect([credits.has("run"), reports.map(({ returns }) => returns)]).toEqual([false, [false, true]]);
+  });
+
+  it("starts nothing more after its upstream has limited a call's rate, and returns its credit", async () => {
+    const { credits, advance, start } = await withCredit();
+    start();
+    credits.stop("run");
+    expect(start()).toBeNull();
+    await advance(2 * CREDIT_REPORT_MS);
+    expect(credits.has("run")).toBe(false);
+  });
+
+  it("lets another request report if the one that did is gone", async () => {
+    const { reports, advance, start, killRequests } = await withCredit();
+    start();
+    killRequests();
+    await advance(CREDIT_HANDOVER_MS);
+    start();
+    await advance(CREDIT_REPORT_MS);
+    expect(callIds(reports)).toEqual([["call1", "call2"]]);
+  });
+
+  it("starts nothing once the run may have charged its credit, and forgets it", async () => {
+    const { credits, object, advance, start } = await withCredit();
+    start();
+    object.isUnreachable = true;
+    await advance(CREDIT_TTL_MS / 2 + 10);
+    expect([start(), credits.has("run")]).toEqual([null, true]);
+    await advance(CREDIT_TTL_MS);
+    expect(credits.has("run")).toBe(false);
+  });
+});
