@@ -18,7 +18,7 @@ import type { NotRun } from "../../src/batch/output.ts";
 import { readLine, type LineRules } from "../../src/batch/validate.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { startWorkflow, WORKFLOW_CAPACITY, type Workflows } from "../../src/execute/workflow-group.ts";
+import { startWorkflow, WORKFLOW_CAPACITY, type Workflows } from "../../src/executors/workflow-group.ts";
 import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { GroupView, SlotView } from "../../src/objects/methods/groups.ts";
 import type { ModelRulesReply } from "../../src/objects/methods/runs.ts";

@@ -1,8 +1,8 @@
 /** What a lane does: it serves every group of its run while there is work, and then ends. */
 import type { ClaimReply } from "../../src/objects/methods/groups.ts";
-import type { Claim, Duty, Step } from "../../src/execute/executor.ts";
-import { Fullness, type FullnessDeps } from "../../src/execute/fullness.ts";
-import type { Worklist } from "../../src/execute/worklist.ts";
+import type { Claim, Duty, Step } from "../../src/executors/executor.ts";
+import { Fullness, type FullnessDeps } from "../../src/executors/fullness.ts";
+import type { Worklist } from "../../src/executors/worklist.ts";
 
 export class LaneDuty implements Duty {
   readonly #fullness: Fullness;

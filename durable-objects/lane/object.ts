@@ -5,13 +5,13 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
-import { unsent, type Attempt } from "../../src/execute/attempt.ts";
-import { openExecutorSocket } from "../../src/execute/executor-socket.ts";
-import { Executor } from "../../src/execute/executor.ts";
-import { attemptJob } from "../../src/execute/job.ts";
+import { unsent, type Attempt } from "../../src/executors/attempt.ts";
+import { openExecutorSocket } from "../../src/executors/executor-socket.ts";
+import { Executor } from "../../src/executors/executor.ts";
+import { attemptJob } from "../../src/executors/job.ts";
 import { LaneDuty } from "./duty.ts";
-import { isolatePaces } from "../../src/execute/paces.ts";
-import { areHeadersLimited, type WorkRules } from "../../src/execute/rules.ts";
+import { isolatePaces } from "../../src/executors/paces.ts";
+import { areHeadersLimited, type WorkRules } from "../../src/executors/rules.ts";
 import { EXECUTOR_CALLS_MAX, LANE_ALARM_FROM_MS, LANE_ALARM_MS, WAITING_FETCHES_DEFAULT } from "../../src/limits.ts";
 import type { ClaimReply, Job, Settlement } from "../../src/objects/methods/groups.ts";
 import type { LaneApi } from "../../src/objects/methods/lane-api.ts";

@@ -5,9 +5,9 @@
  */
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
-import { attemptJob } from "../../src/execute/job.ts";
-import { executeGroup } from "../../src/execute/workflow-group.ts";
-import { areHeadersLimited } from "../../src/execute/rules.ts";
+import { attemptJob } from "../../src/executors/job.ts";
+import { executeGroup } from "../../src/executors/workflow-group.ts";
+import { areHeadersLimited } from "../../src/executors/rules.ts";
 import { DEADLINE_MS_MAX } from "../../src/limits.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import type { GroupName, Objects } from "../../src/objects/address.ts";

@@ -4,9 +4,9 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
-import type { Part, ProviderJob } from "../../src/execute/provider-batch/part.ts";
-import { providerAt } from "../../src/execute/provider-batch/provider.ts";
-import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
+import type { Part, ProviderJob } from "../../src/executors/provider-batch/part.ts";
+import { providerAt } from "../../src/executors/provider-batch/provider.ts";
+import { ProviderWork } from "../../src/executors/provider-batch/work.ts";
 import { DEADLINE_MS_MAX, PROVIDER_ORPHAN_MS, PROVIDER_POLL_MS_DEFAULT, PROVIDER_RETRY_MS } from "../../src/limits.ts";
 import type { ProviderBatchApi, ProviderClaim, ProviderGroup } from "../../src/objects/methods/provider-batch.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";

@@ -3,7 +3,7 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
-import { heldTexts } from "../../src/execute/contexts/send.ts";
+import { heldTexts } from "../../src/executors/contexts/send.ts";
 import { ShelfObject } from "../../src/index.ts";
 import { CONTEXT_ROW_BYTES_MAX, CONTEXTS_HELD_BYTES_MAX } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";

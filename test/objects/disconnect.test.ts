@@ -1,7 +1,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, factsOf } from "../support/objects-direct.ts";
-import { acquire, watchClient } from "../../src/execute/permit.ts";
+import { acquire, watchClient } from "../../src/executors/permit.ts";
 import { RunObject } from "../../src/index.ts";
 import { ABANDONED_MS } from "../../src/limits.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";

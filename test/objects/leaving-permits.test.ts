@@ -5,7 +5,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
-import { acquire, watchClient } from "../../src/execute/permit.ts";
+import { acquire, watchClient } from "../../src/executors/permit.ts";
 import { RunObject } from "../../src/index.ts";
 import { UNTAKEN_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/objects/methods/calls.ts";

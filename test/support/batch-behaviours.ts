@@ -2,8 +2,8 @@
  * A provider's Batch API in virtual time that behaves by a seed: prompt, slow, full, forgetful, with requests that fail and
  * replies that are lost. It counts what it bills. Beside it `crashes`, by which the work on its batches stops between two steps.
  */
-import type { BatchLook } from "../../src/execute/provider-batch/next-step.ts";
-import type { Provider, Requested } from "../../src/execute/provider-batch/provider.ts";
+import type { BatchLook } from "../../src/executors/provider-batch/next-step.ts";
+import type { Provider, Requested } from "../../src/executors/provider-batch/provider.ts";
 import { seeded } from "./engine.ts";
 
 /** How long a provider works on a batch that it completes, and how it fails. `never`: only a cancellation ends it. */

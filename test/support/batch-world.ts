@@ -8,8 +8,8 @@ import { endPage, settleAtProvider } from "../../src/run/steps/provider-settle.t
 import { leaseOf } from "../../src/run/steps/dispatch.ts";
 import type { Group } from "../../src/run/group/group.ts";
 import { settle } from "../../src/run/steps/settle.ts";
-import type { ProviderJob } from "../../src/execute/provider-batch/part.ts";
-import { ProviderWork } from "../../src/execute/provider-batch/work.ts";
+import type { ProviderJob } from "../../src/executors/provider-batch/part.ts";
+import { ProviderWork } from "../../src/executors/provider-batch/work.ts";
 import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src/objects/methods/provider-batch.ts";
 import { makeUpstream } from "../unit/providers/make.ts";
 import { BehavingProvider, TOKENS_EACH, type Behaviour } from "./batch-behaviours.ts";

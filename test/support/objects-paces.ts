@@ -1,5 +1,5 @@
 /** What executors know of the models of tests. */
-import { isolatePaces } from "../../src/execute/paces.ts";
+import { isolatePaces } from "../../src/executors/paces.ts";
 import { CALL_MS_ASSUMED } from "../../src/limits.ts";
 
 /**

@@ -6,7 +6,7 @@ import { alarmMs } from "../../durable-objects/alarm-time.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { ProviderBatchObject } from "../../durable-objects/provider-batch/object.ts";
 import { ROOT } from "../../scripts/root.ts";
-import { newPart, type ProviderJob } from "../../src/execute/provider-batch/part.ts";
+import { newPart, type ProviderJob } from "../../src/executors/provider-batch/part.ts";
 
 const NOW = 1_800_000_000_000;
 const DAY_MS = 86_400_000;

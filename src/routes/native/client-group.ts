@@ -1,10 +1,10 @@
 /** A group whose client waits for it: the Worker of its request executes what it opens, for as long as its client is there. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
-import { ExecutedGroup } from "../../execute/executed-group.ts";
-import { GroupExecutor } from "../../execute/group-executor.ts";
-import { areHeadersLimited } from "../../execute/rules.ts";
-import { attemptJob } from "../../execute/job.ts";
+import { ExecutedGroup } from "../../executors/executed-group.ts";
+import { GroupExecutor } from "../../executors/group-executor.ts";
+import { areHeadersLimited } from "../../executors/rules.ts";
+import { attemptJob } from "../../executors/job.ts";
 import type { GroupView } from "../../objects/methods/groups.ts";
 import type { RunCaller } from "../../objects/clients/caller.ts";
 import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";

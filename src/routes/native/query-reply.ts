@@ -6,7 +6,7 @@ import type { QueryReply } from "../../contract/query.ts";
 import { jsonOfAnswer } from "../../text/schema/answer.ts";
 import { courseFields } from "../../respond/course.ts";
 import { usageOf } from "../../respond/usage.ts";
-import type { SingleCallEnd } from "../../execute/single-call.ts";
+import type { SingleCallEnd } from "../../executors/single-call.ts";
 
 /** Whether the client wants the text and nothing else. */
 export function wantsText(c: Context<AppEnv>): boolean {

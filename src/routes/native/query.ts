@@ -20,7 +20,7 @@ import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
 import { mayBeHedged } from "../../providers/config/target.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
-import { makeCall } from "../../execute/single-call.ts";
+import { makeCall } from "../../executors/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
 import { clientTrace } from "../client-trace.ts";
 import { remainingUsdText } from "../under-run.ts";

@@ -18,7 +18,7 @@ import type { Tool } from "../../tools/tool.ts";
 import { checkToolUrl } from "../../tools/url.ts";
 import { tellFailedCall } from "../dialects/error.ts";
 import { dialectBytes } from "../dialects/request.ts";
-import { timerWithSocket } from "../../execute/permit.ts";
+import { timerWithSocket } from "../../executors/permit.ts";
 import type { Handlers } from "../handler.ts";
 
 export const toolCallHandlers = {

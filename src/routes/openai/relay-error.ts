@@ -3,7 +3,7 @@
  * proxy's page, gets the form of the client's API, for its client parses it.
  */
 import { Refusal, retryHeaders, toWire, type Spent } from "../../errors.ts";
-import type { RelayFailure } from "../../execute/attempt.ts";
+import type { RelayFailure } from "../../executors/attempt.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { redacted } from "../../providers/redact.ts";
 import { anthropicError } from "../anthropic/error.ts";

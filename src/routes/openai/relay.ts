@@ -8,7 +8,7 @@ import type { AppEnv } from "../../context.ts";
 import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import { Refusal, type Reason } from "../../errors.ts";
-import { relayCall } from "../../execute/relayed-call.ts";
+import { relayCall } from "../../executors/relayed-call.ts";
 import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { BETA_HEADER } from "../../providers/formats/request/betas.ts";
 import { requestReading, withBetas, type Endpoint } from "../../providers/formats/request/read.ts";

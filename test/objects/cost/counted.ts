@@ -3,7 +3,7 @@
  * and what 20 seconds of waiting cost follows from what is found there then. An object that a pending request, a timer
  * or a fetch holds in memory is awake for all of them; heartbeats, long polls and alarms come as often as their delays say.
  * A stream that the gateway requests has its headers at once, as from a model whose first token is early. An executor then holds
- * as many calls as it may; so it does while headers come within .9 s of a call of 20 s (test/unit/execute/paces.test.ts), and
+ * as many calls as it may; so it does while headers come within .9 s of a call of 20 s (test/unit/executors/paces.test.ts), and
  * such models need the same executors. An upstream that answers with JSON has its headers with its answer: that is a way in
  * of its own.
  * No imports of the platform: `npm run cost` reads this in Node.

@@ -8,7 +8,7 @@ import {
   LONG_POLL_MS,
   SOCKET_RENEW_MS,
 } from "../../../src/limits.ts";
-import { isolatePaces, Paces } from "../../../src/execute/paces.ts";
+import { isolatePaces, Paces } from "../../../src/executors/paces.ts";
 import { withTimers } from "../../support/objects-clock.ts";
 import { alarmDelays, awake, resetMeter, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";

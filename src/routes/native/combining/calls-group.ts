@@ -4,7 +4,7 @@ import type { Spent } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../../context.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import type { Reason } from "../../../errors.ts";
-import { firstCapacity } from "../../../execute/group-executor.ts";
+import { firstCapacity } from "../../../executors/group-executor.ts";
 import { reasonOf, slotError } from "../../../respond/slot.ts";
 import { slotPages } from "../../../respond/slot-pages.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";

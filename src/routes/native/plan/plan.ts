@@ -12,7 +12,7 @@ import { parsePlan, type PlannedTask, type PlanRequest } from "../../../contract
 import { prefersAsync } from "../../../contract/groups.ts";
 import { parseQuery } from "../../../contract/query.ts";
 import { Refusal } from "../../../errors.ts";
-import { makeCall } from "../../../execute/single-call.ts";
+import { makeCall } from "../../../executors/single-call.ts";
 import { compileGraph } from "../../../run/graph/compile.ts";
 import { graphReason } from "../../../run/graph/faults.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";

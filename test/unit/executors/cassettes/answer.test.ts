@@ -1,6 +1,6 @@
 /** Answers that are copied for a tape while they are read. */
 import { describe, expect, it } from "vitest";
-import { AnswerCopy, playedResponse } from "../../../../src/execute/cassettes/answer.ts";
+import { AnswerCopy, playedResponse } from "../../../../src/executors/cassettes/answer.ts";
 import { CASSETTE_LINE_BYTES_MAX } from "../../../../src/limits.ts";
 
 function responseOf(pieces: readonly Uint8Array[], init: ResponseInit = {}): Response {

@@ -1,6 +1,6 @@
 /** The beginning of an answer for which others wait. */
 import { describe, expect, it, vi } from "vitest";
-import { announcing } from "../../../src/execute/contexts/leader.ts";
+import { announcing } from "../../../src/executors/contexts/leader.ts";
 
 const SSE = { "content-type": "text/event-stream" };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { EndedFeed, type Arrival } from "../../../src/execute/ended-feed.ts";
+import { EndedFeed, type Arrival } from "../../../src/executors/ended-feed.ts";
 import { slotView } from "../respond/views.ts";
 
 const START = { epoch: 1, position: 0 };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Paces } from "../../../src/execute/paces.ts";
+import { Paces } from "../../../src/executors/paces.ts";
 import { MODEL_PACES_KEPT } from "../../../src/limits.ts";
 
 const RULES = { waitingMax: 6, callsMax: 64 };

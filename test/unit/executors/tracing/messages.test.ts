@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { inputJson, instructionsJson, outputJson } from "../../../../src/execute/tracing/messages.ts";
+import { inputJson, instructionsJson, outputJson } from "../../../../src/executors/tracing/messages.ts";
 import { OTLP_CONTENT_CHARS_MAX, OTLP_CONTENT_PART_CHARS } from "../../../../src/limits.ts";
 
 const text = (content: string) => ({ type: "text", content });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Fullness } from "../../../src/execute/fullness.ts";
-import { Paces } from "../../../src/execute/paces.ts";
-import { Worklist } from "../../../src/execute/worklist.ts";
+import { Fullness } from "../../../src/executors/fullness.ts";
+import { Paces } from "../../../src/executors/paces.ts";
+import { Worklist } from "../../../src/executors/worklist.ts";
 import { LANES_JOIN_MS } from "../../../src/limits.ts";
 
 /** An executor with six fetches that may wait, its clock, and how often it was made to claim. */

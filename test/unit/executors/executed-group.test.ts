@@ -1,7 +1,7 @@
 /** How the slots of a group reach its client as they end: from this Worker's memory, and from the run what it lacks. */
 import { describe, expect, it } from "vitest";
-import { EndedFeed } from "../../../src/execute/ended-feed.ts";
-import { ExecutedGroup } from "../../../src/execute/executed-group.ts";
+import { EndedFeed } from "../../../src/executors/ended-feed.ts";
+import { ExecutedGroup } from "../../../src/executors/executed-group.ts";
 import type { EndedReply, GroupView, SlotView } from "../../../src/objects/methods/groups.ts";
 import { SeenSlots } from "../../../src/objects/clients/groups/seen-slots.ts";
 import { groupView, slotView } from "../respond/views.ts";

@@ -1,7 +1,7 @@
 /** How long an executor collects answers before it settles them together. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { WorkRules } from "../../../src/execute/rules.ts";
-import { Worklist } from "../../../src/execute/worklist.ts";
+import type { WorkRules } from "../../../src/executors/rules.ts";
+import { Worklist } from "../../../src/executors/worklist.ts";
 import { WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../../../src/limits.ts";
 import type { Settlement } from "../../../src/objects/methods/groups.ts";
 

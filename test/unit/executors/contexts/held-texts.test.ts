@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { HeldTexts } from "../../../../src/execute/contexts/held-texts.ts";
+import { HeldTexts } from "../../../../src/executors/contexts/held-texts.ts";
 
 const text = (bytes: number) => Promise.resolve(new Uint8Array(bytes));
 

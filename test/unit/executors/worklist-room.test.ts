@@ -1,6 +1,6 @@
 /** When an executor claims for places of fetches that wait for headers no longer. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { Worklist } from "../../../src/execute/worklist.ts";
+import { Worklist } from "../../../src/executors/worklist.ts";
 import { ROOM_MERGE_MS, ROOM_TOGETHER_MS, WAITING_FETCHES_DEFAULT } from "../../../src/limits.ts";
 
 beforeEach(() => void vi.useFakeTimers());

@@ -1,5 +1,5 @@
 /** The body of a relayed answer that is recorded while it goes to its client. */
-import { RECORDED_CHARS_MAX } from "../../limits.ts";
+import { RECORDED_CHARS_MAX } from "../limits.ts";
 
 export type BodyRecorder = {
   /** Resolves with whether the upstream has sent all of the answer. Never rejects. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { Reconnect } from "../../../src/execute/reconnect.ts";
-import { Worklist } from "../../../src/execute/worklist.ts";
+import { Reconnect } from "../../../src/executors/reconnect.ts";
+import { Worklist } from "../../../src/executors/worklist.ts";
 import {
   LANE_EMPTY_FAILURES_MAX,
   LANE_KEEP_MS,

@@ -1,8 +1,8 @@
 import type { PullRun } from "../../../src/objects/clients/pulled-fetch.ts";
-import type { TextRun } from "../../../src/execute/contexts/send.ts";
-import type { TapeRun } from "../../../src/execute/cassettes/taped-call.ts";
+import type { TextRun } from "../../../src/executors/contexts/send.ts";
+import type { TapeRun } from "../../../src/executors/cassettes/taped-call.ts";
 import { describe, expect, it } from "vitest";
-import { attemptCall, attemptRelay } from "../../../src/execute/attempt.ts";
+import { attemptCall, attemptRelay } from "../../../src/executors/attempt.ts";
 import { readRequest } from "../../../src/providers/formats/request/read.ts";
 import type { Upstream } from "../../../src/providers/config/types.ts";
 import { makeAnthropic, makeLease, makeUpstream, realTimer } from "../providers/make.ts";

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { withTrace } from "../../../../src/execute/tracing/trace-headers.ts";
+import { withTrace } from "../../../../src/executors/tracing/trace-headers.ts";
 import { parseConfig } from "../../../../src/env.ts";
 import type { TraceContext } from "../../../../src/trace-context.ts";
 import { makeLease, makeUpstream } from "../../providers/make.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { workerOf } from "../../../src/run/leases/shard.ts";
-import { startWorkflow, type Workflows } from "../../../src/execute/workflow-group.ts";
+import { startWorkflow, type Workflows } from "../../../src/executors/workflow-group.ts";
 import type { RunStub } from "../../../src/objects/clients/caller.ts";
 
 const SEQ = 7;

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
-import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/execute/executor.ts";
+import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/executors/executor.ts";
 import { LaneDuty } from "../../../durable-objects/lane/duty.ts";
-import { WorkerDuty } from "../../../src/execute/worker-duty.ts";
-import type { WorkRules } from "../../../src/execute/rules.ts";
-import { Paces } from "../../../src/execute/paces.ts";
+import { WorkerDuty } from "../../../src/executors/worker-duty.ts";
+import type { WorkRules } from "../../../src/executors/rules.ts";
+import { Paces } from "../../../src/executors/paces.ts";
 import {
   CALL_SOCKET_AFTER_MS,
   CLAIM_BYTES_MAX,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
-import { WorkerDuty } from "../../../src/execute/worker-duty.ts";
-import { Worklist } from "../../../src/execute/worklist.ts";
+import { WorkerDuty } from "../../../src/executors/worker-duty.ts";
+import { Worklist } from "../../../src/executors/worklist.ts";
 import { LANES_JOIN_MS } from "../../../src/limits.ts";
 import type { ClaimReply, GroupView, OwnGroup, Settlement } from "../../../src/objects/methods/groups.ts";
 

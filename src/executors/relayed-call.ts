@@ -12,7 +12,7 @@ import type { RunCaller } from "../objects/clients/caller.ts";
 import type { RelayAnswered, RelayEnd } from "../providers/relay/types.ts";
 import { attemptRelay, takeSamples, type RelayedRequest, type RelayFailure } from "./attempt.ts";
 import { executeCall, clientOutcome, recordedCall, settleLater, type CallDeps, type CallUsage } from "./call.ts";
-import { bodyText, recordedStream } from "./replay/recorded-body.ts";
+import { bodyText, recordedStream } from "./recorded-body.ts";
 
 /** How a relayed call ended; `answered`: its answer is on its way. */
 export type RelayedCallEnd =

@@ -1,6 +1,6 @@
 /** The lines of a batch's files as outcomes. */
 import { describe, expect, it } from "vitest";
-import { outcomeOfLine, readLine } from "../../../../src/execute/provider-batch/output.ts";
+import { outcomeOfLine, readLine } from "../../../../src/executors/provider-batch/output.ts";
 import { makeUpstream } from "../../providers/make.ts";
 
 const call = { upstream: makeUpstream(), model: "gpt-x" };

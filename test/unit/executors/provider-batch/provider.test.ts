@@ -1,6 +1,6 @@
 /** The requests to a provider's Batch API, and what their answers mean. */
 import { describe, expect, it } from "vitest";
-import { providerAt } from "../../../../src/execute/provider-batch/provider.ts";
+import { providerAt } from "../../../../src/executors/provider-batch/provider.ts";
 import { makeUpstream } from "../../providers/make.ts";
 
 type Reply = { status?: number; body?: unknown; headers?: Record<string, string> } | "lost";
