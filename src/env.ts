@@ -6,7 +6,7 @@ import * as z from "zod";
 import { limitNanoUsd } from "./run/money/money.ts";
 import type { Reason } from "./errors.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
-import { parseOtlp, type OtlpTarget } from "./observe/otlp/settings.ts";
+import { parseOtlp, type OtlpTarget } from "./log/otlp/settings.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./providers/config/types.ts";
 import { parseUpstreams } from "./providers/config/parse.ts";

@@ -14,7 +14,7 @@ import type { Reason } from "../../src/errors.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, NOTIFY_RETRY_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import { pause } from "../../src/text/bytes/slices.ts";
-import { followedLine } from "../../src/observe/events.ts";
+import { followedLine } from "../../src/log/events.ts";
 import type { NamedAnswer } from "../../src/objects/methods/replay.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";

@@ -2,7 +2,7 @@
  * The JSON answer of a batch, as pieces of text. A large one is never assembled: its four lists are made of the same slots,
  * which are read in pages. A list that is short is made beside the first one; the slots are read once more for each other.
  */
-import { heldQuoteJson } from "../observe/events.ts";
+import { heldQuoteJson } from "../log/events.ts";
 import type { MakeCalls } from "../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../objects/methods/groups.ts";
 import type { ErrorStyle } from "../contract/fields.ts";

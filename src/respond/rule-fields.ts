@@ -1,5 +1,5 @@
 /** What a group's answer says of its early stop, and of the tiers of its calls. */
-import { savedFacts } from "../observe/events.ts";
+import { savedFacts } from "../log/events.ts";
 import { TIER_NAMES } from "../run/answers/tiers.ts";
 import { toWire } from "../errors.ts";
 import type { GroupView } from "../objects/methods/groups.ts";

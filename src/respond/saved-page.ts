@@ -3,7 +3,7 @@
  * policy lets nothing run but that script, and lets it load nothing.
  */
 import { SAVED_GRAPHS_MAX } from "../limits.ts";
-import type { EventLine } from "../observe/events.ts";
+import type { EventLine } from "../log/events.ts";
 
 /** The built page. */
 export type PageFiles = { script: string; style: string };

@@ -1,6 +1,6 @@
 /** A run's log as the text of a trace, piece by piece: a log of any length is never held whole. */
-import type { EventLine } from "../observe/events.ts";
-import { Trace } from "../observe/trace.ts";
+import type { EventLine } from "../log/events.ts";
+import { Trace } from "../log/trace.ts";
 
 /** The text of one JSON object. White space may come between its pieces. */
 export async function* traceText(runId: string, pages: AsyncIterable<EventLine[]>): AsyncGenerator<string> {

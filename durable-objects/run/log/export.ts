@@ -13,10 +13,10 @@ import {
   OTLP_POSTS_MAX,
   OTLP_TIMEOUT_MS,
 } from "../../../src/limits.ts";
-import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
-import { otlpBody, type Hash } from "../../../src/observe/otlp/body.ts";
-import type { OtlpTarget } from "../../../src/observe/otlp/settings.ts";
-import type { TracedRun } from "../../../src/observe/otlp/spans.ts";
+import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/log/otlp/batch.ts";
+import { otlpBody, type Hash } from "../../../src/log/otlp/body.ts";
+import type { OtlpTarget } from "../../../src/log/otlp/settings.ts";
+import type { TracedRun } from "../../../src/log/otlp/spans.ts";
 import type { RunSettings } from "../../../src/objects/methods/runs.ts";
 import type { TraceContext } from "../../../src/trace-context.ts";
 import { VERSION } from "../../../src/version.ts";

@@ -5,7 +5,7 @@
 import * as z from "zod";
 import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";
 import type { StoredCredit } from "../../../src/run/credit/credits.ts";
-import { EXPORT_START, type ExportCursor } from "../../../src/observe/otlp/batch.ts";
+import { EXPORT_START, type ExportCursor } from "../../../src/log/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/objects/methods/runs.ts";
 import type { Rows } from "./sql.ts";
 

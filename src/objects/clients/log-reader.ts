@@ -7,8 +7,8 @@ import { Refusal } from "../../errors.ts";
 import { FOLLOWER_RETRY_MS, FOLLOWERS_PER_TOKEN_MAX, LOG_READERS_PER_TOKEN_MAX } from "../../limits.ts";
 import { RunCaller, type RunStub } from "./caller.ts";
 import type { LogPage, LogPlace } from "../methods/log.ts";
-import { eventLines, type EventLine } from "../../observe/events.ts";
-import { withoutTexts } from "../../observe/without-texts.ts";
+import { eventLines, type EventLine } from "../../log/events.ts";
+import { withoutTexts } from "../../log/without-texts.ts";
 
 /** What one who finds no place is told. */
 const NO_PLACE: Readonly<Record<LogPlace, string>> = {

@@ -6,7 +6,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../../context.ts";
 import { UNREAD_RETRY_MS } from "../../../limits.ts";
 import { SSE } from "../../../respond/batch-lines.ts";
-import type { EventLine } from "../../../observe/events.ts";
+import type { EventLine } from "../../../log/events.ts";
 import type { LogReader } from "../../../objects/clients/log-reader.ts";
 import { callerOf } from "../runs.ts";
 import { Unread, type Hold } from "./unread.ts";

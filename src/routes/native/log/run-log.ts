@@ -4,7 +4,7 @@ import type { StoredDocument } from "../../../objects/methods/runs.ts";
 import type { AppendReply } from "../../../objects/methods/log.ts";
 import { refuseViewers, requireRun } from "../../../auth/middleware.ts";
 import type { AppEnv } from "../../../context.ts";
-import type { EventLine } from "../../../observe/events.ts";
+import type { EventLine } from "../../../log/events.ts";
 import { parseBody } from "../../../contract/body.ts";
 import { parseAfter, parseClientEvents, parseLogLimit, parseUsageQuery } from "../../../contract/events.ts";
 import type { UsageDocument } from "../../../contract/runs.ts";

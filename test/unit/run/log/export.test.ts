@@ -8,7 +8,7 @@ import {
 } from "../../../../durable-objects/run/log/export.ts";
 import type { LoggedEvent } from "../../../../src/run/log.ts";
 import { OTLP_INTERVAL_MS, OTLP_RETRY_MS, OTLP_SPANS_MAX, OTLP_TRIES_MAX } from "../../../../src/limits.ts";
-import { EXPORT_START } from "../../../../src/observe/otlp/batch.ts";
+import { EXPORT_START } from "../../../../src/log/otlp/batch.ts";
 import { spansIn } from "../../../support/collector.ts";
 
 const CLOSED: LoggedEvent = { atMs: 5, group: null, event: "run_closed", status: "closed" };

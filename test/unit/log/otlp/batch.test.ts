@@ -9,9 +9,9 @@ import {
   OTLP_TEXT_CHARS_MAX,
   OTLP_TRIES_MAX,
 } from "../../../../src/limits.ts";
-import { afterPost, EXPORT_START, nextBatch, pauseMs, resultOf } from "../../../../src/observe/otlp/batch.ts";
-import { otlpBody } from "../../../../src/observe/otlp/body.ts";
-import type { TracedRun } from "../../../../src/observe/otlp/spans.ts";
+import { afterPost, EXPORT_START, nextBatch, pauseMs, resultOf } from "../../../../src/log/otlp/batch.ts";
+import { otlpBody } from "../../../../src/log/otlp/body.ts";
+import type { TracedRun } from "../../../../src/log/otlp/spans.ts";
 import { attributeOf, spansIn, type OtlpSpan } from "../../../support/collector.ts";
 
 const RUN: TracedRun = {

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Amounts } from "../../../src/run/money/ledger.ts";
 import type { LoggedEvent, RunEvent } from "../../../src/run/log.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { Trace, type TraceEvent } from "../../../src/observe/trace.ts";
+import { Trace, type TraceEvent } from "../../../src/log/trace.ts";
 import { lastOf, spansOf, traceFile } from "../../support/trace-spans.ts";
 
 const GROUP = "pg-1763712000000-k3j9x2";

@@ -2,9 +2,9 @@
 import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { LoggedEvent, RunEvent } from "../../../../src/run/log.ts";
-import { nextBatch } from "../../../../src/observe/otlp/batch.ts";
-import { otlpBody } from "../../../../src/observe/otlp/body.ts";
-import type { TracedRun } from "../../../../src/observe/otlp/spans.ts";
+import { nextBatch } from "../../../../src/log/otlp/batch.ts";
+import { otlpBody } from "../../../../src/log/otlp/body.ts";
+import type { TracedRun } from "../../../../src/log/otlp/spans.ts";
 import type { TraceContext } from "../../../../src/trace-context.ts";
 import { spansIn, type OtlpSpan } from "../../../support/collector.ts";
 

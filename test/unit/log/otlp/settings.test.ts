@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseOtlp } from "../../../../src/observe/otlp/settings.ts";
+import { parseOtlp } from "../../../../src/log/otlp/settings.ts";
 
 function targetOf(endpoint: string, headers: string | null = null, vars: Record<string, unknown> = {}) {
   const parsed = parseOtlp(endpoint, headers, vars);

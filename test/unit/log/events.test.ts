@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../src/run/money/ledger.ts";
 import type { LoggedEvent, RunEvent } from "../../../src/run/log.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { eventLines } from "../../../src/observe/events.ts";
+import { eventLines } from "../../../src/log/events.ts";
 
 const RUN = { id: "run_1", parentId: "run_0", depth: 1 };
 const AT_MS = Date.UTC(2026, 10, 21, 13, 0, 0, 123);

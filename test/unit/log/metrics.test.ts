@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 import { addAttempt, addSheet, METER_OUTCOMES, type MeteredAttempt, type MeterSheet } from "../../../src/gate/meter.ts";
 import type { GateStatus } from "../../../src/gate/wire.ts";
 import { METERED_MODELS_MAX, METRICS_SERIES_MAX } from "../../../src/limits.ts";
-import { exposition } from "../../../src/observe/metrics/exposition.ts";
-import { metricFamilies, type MeasuredGate } from "../../../src/observe/metrics/metrics.ts";
+import { exposition } from "../../../src/log/metrics/exposition.ts";
+import { metricFamilies, type MeasuredGate } from "../../../src/log/metrics/metrics.ts";
 
 const STATUS: GateStatus = {
   epoch: 1,
