@@ -28,9 +28,9 @@ import {
   validateIndependence,
   type Claims,
   type IndependencePolicy,
-} from "./graph/independence.ts";
+} from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
-import { replayedFlag } from "./replay/replay.ts";
+import { replayedFlag } from "./replay.ts";
 import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, OnExhausted, SentRules } from "./fields.ts";
@@ -50,7 +50,7 @@ import {
   percentiles,
   rulesOf,
 } from "./fields.ts";
-import { agentsFields, copiesOfOne, type Copied } from "./steps/agents.ts";
+import { agentsFields, copiesOfOne, type Copied } from "./agents.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { usageDocument } from "./query.ts";

@@ -23,7 +23,7 @@ import { cacheChoiceOf, cacheField, type CacheChoice } from "./contexts/cache.ts
 import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { ABSENT, label, wantedTier } from "./fields.ts";
-import { Params } from "./params/params.ts";
+import { Params } from "./params.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
 import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";

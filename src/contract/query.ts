@@ -8,7 +8,7 @@ import { invalid, zodReason } from "./errors.ts";
 import { PresentFields } from "./present-fields.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
-import { replayedFlag } from "./replay/replay.ts";
+import { replayedFlag } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import {
   answeredBy,

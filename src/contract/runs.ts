@@ -26,7 +26,7 @@ import {
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import { errorStyle, label, onExhausted, percentiles, queryInt, queryNumber, REGIONS, wantedTier } from "./fields.ts";
-import { replayFields } from "./replay/replay.ts";
+import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";

@@ -1,7 +1,7 @@
 /** Whether the answers of a request's calls are recorded and replayed, and in which epoch. */
 import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
-import { parseEpoch } from "../contract/replay/replay.ts";
+import { parseEpoch } from "../contract/replay.ts";
 import { Refusal } from "../errors.ts";
 import { TOKEN_CACHE_MAX } from "../limits.ts";
 import type { ReplaySource } from "../objects/methods/replay.ts";

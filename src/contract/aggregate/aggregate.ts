@@ -16,7 +16,7 @@ import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
-import { COMPARED, comparisonFields, comparisonOf } from "./comparison.ts";
+import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { instruction } from "./instruction.ts";
 
 const share = z.number().min(0).max(1).optional();

@@ -11,7 +11,7 @@ import {
   PATTERN_CHARS_MAX,
 } from "../../limits.ts";
 import { compilePattern } from "../../text/pattern/pattern.ts";
-import { COMPARED, comparisonFields, comparisonOf } from "./comparison.ts";
+import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { instruction } from "./instruction.ts";
 import { ABSENT, exactlyOneOf, label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";

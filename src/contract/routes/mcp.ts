@@ -1,5 +1,5 @@
 /** The route that clients of the Model Context Protocol use. */
-import { mcpAnswer, mcpMessage } from "../mcp/messages.ts";
+import { mcpAnswer, mcpMessage } from "../mcp.ts";
 import { BODY_BYTES_MAX } from "../../limits.ts";
 import { json, jsonBody } from "./parts.ts";
 import { CLIENTS, family } from "./record.ts";

@@ -7,7 +7,7 @@ import {
   heartbeatBody,
   heartbeatReply,
   workerToken,
-} from "../pull/items.ts";
+} from "../pull.ts";
 import { CALL_BODY_BYTES_MAX, PATCH_BODY_BYTES_MAX } from "../../limits.ts";
 import { idParameter, json, jsonBody } from "./parts.ts";
 import { CLIENTS, WORKERS, family } from "./record.ts";

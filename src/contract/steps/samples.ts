@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Sampling } from "../../call.ts";
 import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../limits.ts";
-import { COMPARED, comparisonFields, comparisonOf } from "../aggregate/comparison.ts";
+import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 

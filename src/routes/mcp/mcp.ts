@@ -17,7 +17,7 @@ import {
   toolCallParams,
   type McpAnswer,
   type McpMessage,
-} from "../../contract/mcp/messages.ts";
+} from "../../contract/mcp.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { JSON_VALUES_MAX } from "../../limits.ts";
 import { VERSION } from "../../version.ts";

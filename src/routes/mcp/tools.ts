@@ -3,7 +3,7 @@
  * budget, bounds, retries and errors are theirs.
  */
 import * as z from "zod";
-import { MCP_ARGUMENTS, type McpToolName } from "../../contract/mcp/messages.ts";
+import { MCP_ARGUMENTS, type McpToolName } from "../../contract/mcp.ts";
 
 /** Sends a request to a route of this gateway, with the caller's credential. */
 export type Ask = (path: string, body?: unknown) => Promise<Response>;

@@ -7,7 +7,7 @@ import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
 import { readJsonBytes } from "../../contract/body.ts";
-import type { IndependenceReply } from "../../contract/graph/independence.ts";
+import type { IndependenceReply } from "../../contract/independence.ts";
 import { stopRequestOf } from "../../contract/aggregate/stop-when.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { batchReading } from "../../contract/large-batch.ts";

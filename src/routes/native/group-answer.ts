@@ -3,7 +3,7 @@ import type { Context } from "hono";
 import { usdOf } from "../../run/money/money.ts";
 import type { GroupView } from "../../objects/methods/groups.ts";
 import type { AppEnv } from "../../context.ts";
-import type { IndependenceReply } from "../../contract/graph/independence.ts";
+import type { IndependenceReply } from "../../contract/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { Refusal } from "../../errors.ts";

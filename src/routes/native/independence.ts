@@ -2,7 +2,7 @@
 import type { CallBody } from "../../call.ts";
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
 import { invalid } from "../../contract/errors.ts";
-import type { IndependenceReply } from "../../contract/graph/independence.ts";
+import type { IndependenceReply } from "../../contract/independence.ts";
 import { Refusal } from "../../errors.ts";
 import { checkIndependence, dependenceMessage, type WorkItem } from "../../run/graph/independence.ts";
 import { serialize, type SerialItem } from "../../run/graph/serial.ts";

@@ -11,7 +11,7 @@ import {
   type CompleteBody,
   type HeartbeatDocument,
   type PullItemDocument,
-} from "../../contract/pull/items.ts";
+} from "../../contract/pull.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { tryParse } from "../../text/json/parse.ts";

@@ -1,9 +1,9 @@
 /** How votes are compared, for every field that counts them. */
 import * as z from "zod";
-import type { Comparison } from "../../call.ts";
-import { NAME_CHARS_MAX } from "../../limits.ts";
-import { invalid, type Parsed } from "../errors.ts";
-import { ABSENT } from "../fields.ts";
+import type { Comparison } from "../call.ts";
+import { NAME_CHARS_MAX } from "../limits.ts";
+import { invalid, type Parsed } from "./errors.ts";
+import { ABSENT } from "./fields.ts";
 
 /** The fields of whatever compares answers. */
 export const comparisonFields = {

@@ -1,6 +1,6 @@
 /** `POST /mcp`: the messages of the Model Context Protocol, and the arguments of its tools. */
 import * as z from "zod";
-import { MAX_TOKENS_MAX } from "../../limits.ts";
+import { MAX_TOKENS_MAX } from "../limits.ts";
 
 /** Protocol versions that are spoken, newest first. They differ in nothing that this server uses. */
 export const MCP_VERSIONS = ["2025-06-18", "2025-03-26", "2024-11-05"] as const;

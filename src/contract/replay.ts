@@ -1,9 +1,9 @@
 /** Replay: the fields of `POST /runs`, and the header that names an epoch. */
 import * as z from "zod";
-import { EPOCH_CHARS_MAX } from "../../limits.ts";
-import type { Parsed } from "../errors.ts";
-import { invalid } from "../errors.ts";
-import { label } from "../fields.ts";
+import { EPOCH_CHARS_MAX } from "../limits.ts";
+import type { Parsed } from "./errors.ts";
+import { invalid } from "./errors.ts";
+import { label } from "./fields.ts";
 
 /** Fields of a request for a run. */
 export const replayFields = {

@@ -9,10 +9,10 @@ import {
   PULL_LEASE_MS_DEFAULT,
   PULL_LEASE_MS_MAX,
   PULL_LEASE_MS_MIN,
-} from "../../limits.ts";
-import { zodReason, type Parsed } from "../errors.ts";
-import { exactlyOneOf, label } from "../fields.ts";
-import { strictFields } from "../strict-fields.ts";
+} from "../limits.ts";
+import { zodReason, type Parsed } from "./errors.ts";
+import { exactlyOneOf, label } from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
 
 const leaseMs = z
   .int()

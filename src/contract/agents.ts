@@ -1,12 +1,12 @@
 /** `prompt` with `agents` or `n`: a batch of the same request, to several models or several times. */
 import * as z from "zod";
-import { TIER_NAMES } from "../../run/answers/tiers.ts";
-import { AGENTS_MAX, GROUP_CHARS_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
-import { callSettingsFields, type CallSettingsInput } from "../call-options.ts";
-import { readContent, type CallContent } from "../call.ts";
-import { invalid, type Parsed } from "../errors.ts";
-import { label, type ContentInput } from "../fields.ts";
-import { strictFields } from "../strict-fields.ts";
+import { TIER_NAMES } from "../run/answers/tiers.ts";
+import { AGENTS_MAX, GROUP_CHARS_MAX, ITEMS_PER_BATCH_MAX } from "../limits.ts";
+import { callSettingsFields, type CallSettingsInput } from "./call-options.ts";
+import { readContent, type CallContent } from "./call.ts";
+import { invalid, type Parsed } from "./errors.ts";
+import { label, type ContentInput } from "./fields.ts";
+import { strictFields } from "./strict-fields.ts";
 
 const agent = strictFields({ id: label.optional(), tier: z.enum(TIER_NAMES).optional(), ...callSettingsFields });
 

@@ -1,7 +1,7 @@
 /** What the items of a batch state about each other, and what the check of it answers. */
 import * as z from "zod";
-import { ITEM_FILES_MAX } from "../../limits.ts";
-import { label } from "../fields.ts";
+import { ITEM_FILES_MAX } from "../limits.ts";
+import { label } from "./fields.ts";
 
 /** Fields of an item. Nothing but the check reads them. */
 export const claimFields = {

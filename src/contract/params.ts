@@ -2,12 +2,12 @@
  * `params` of a call, with what they add to its facts. Calls of one batch share the entries that its top level names: each of
  * these is read once, however many calls lay entries of their own over them.
  */
-import { NAME_CHARS_MAX, JSON_DEPTH_MAX, PARAMS_ENTRIES_MAX } from "../../limits.ts";
-import { mergeFacts, NO_SPECIAL_FACTS } from "../../providers/formats/request/call-facts.ts";
-import { ownParamFault } from "../../providers/formats/request/own-params.ts";
-import { readChatFields, type ChatFields } from "../chat-fields.ts";
-import { invalid, type Parsed } from "../errors.ts";
-import { nestsDeeperThan } from "../text.ts";
+import { NAME_CHARS_MAX, JSON_DEPTH_MAX, PARAMS_ENTRIES_MAX } from "../limits.ts";
+import { mergeFacts, NO_SPECIAL_FACTS } from "../providers/formats/request/call-facts.ts";
+import { ownParamFault } from "../providers/formats/request/own-params.ts";
+import { readChatFields, type ChatFields } from "./chat-fields.ts";
+import { invalid, type Parsed } from "./errors.ts";
+import { nestsDeeperThan } from "./text.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 /** Names an entry from the root of the request; null = all of them. */
