@@ -1,5 +1,5 @@
 /** The Worker: its HTTP application and the classes of its objects. */
-import { createApp } from "./app.ts";
+import { createApp } from "./http/app.ts";
 
 export { BatchObject } from "../durable-objects/batch/object.ts";
 export { CassetteObject } from "../durable-objects/cassette/object.ts";

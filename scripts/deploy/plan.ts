@@ -3,7 +3,7 @@
  * fresh keys. wrangler keeps secrets of the Worker that are not uploaded, replaces those that are, and deletes all other bindings
  * that the checkout lacks. Nobody can read a secret back, so a deployment that would lose one stops.
  */
-import { DERIVED_KEY, credentialsOf } from "../../src/auth/credentials.ts";
+import { DERIVED_KEY, credentialsOf } from "../../src/http/auth/credentials.ts";
 import { BUILT_IN_MODEL, BUILT_IN_UPSTREAMS, VARIABLES, parseConfig } from "../../src/env.ts";
 import { toWire } from "../../src/errors.ts";
 import { SECRET_CHARS_MIN } from "../../src/limits.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ROUTES } from "../../src/contract/routes/table.ts";
-import { openApiText } from "../../src/openapi.ts";
+import { openApiText } from "../../src/http/openapi/document.ts";
 import { ROOT } from "./page.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 

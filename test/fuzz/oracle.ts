@@ -1,7 +1,7 @@
 /** What must hold of every answer, whatever was sent. */
 import { z } from "zod";
-import { isAnthropicPath } from "../../src/routes/anthropic/error.ts";
-import { isDialectPath } from "../../src/routes/dialects/path.ts";
+import { isAnthropicPath } from "../../src/http/relay/anthropic-error.ts";
+import { isDialectPath } from "../../src/http/dialect-path.ts";
 import { failureForm } from "../support/failure-form.ts";
 import { authorityFault } from "./authority.ts";
 import { pathOf, servedPathOf } from "./path.ts";

@@ -1,6 +1,6 @@
 /** A configuration that is valid and yet of no use is said to be, by variable and without a value. */
 import { describe, expect, it } from "vitest";
-import { createApp } from "../../src/app.ts";
+import { createApp } from "../../src/http/app.ts";
 import { configWarnings } from "../../src/config-warnings.ts";
 import { parseConfig } from "../../src/env.ts";
 import { targetOf } from "../../src/providers/config/target.ts";

@@ -6,7 +6,7 @@ import { batchBody, parseBatch } from "../../src/contract/batch.ts";
 import { DIALECT_BATCH, parseDialectQuery } from "../../src/contract/dialects/dialects.ts";
 import { readBatch } from "../../src/contract/large-batch.ts";
 import { parseQuery, queryBody } from "../../src/contract/query.ts";
-import { openApiText } from "../../src/openapi.ts";
+import { openApiText } from "../../src/http/openapi/document.ts";
 import type { Endpoint } from "../../src/call.ts";
 import { CAP_SPELLINGS } from "../../src/providers/formats/request/request-fields.ts";
 import { readRequest } from "../../src/providers/formats/request/read.ts";

@@ -6,7 +6,7 @@ import { Watch } from "../../../durable-objects/batch/watch.ts";
 import { BATCH_CHUNKS_OPEN, BATCH_FRESH_MS, BATCH_GROUPS_OPEN_MAX } from "../../../src/limits.ts";
 import type { GroupView } from "../../../src/objects/methods/groups.ts";
 import type { RunStub } from "../../../src/objects/clients/caller.ts";
-import { groupView } from "../respond/views.ts";
+import { groupView } from "../http/replies/views.ts";
 
 const COUNT = 64;
 const chunk = (no: number): Chunk => ({ no, seq: no + 1, firstIndex: no * COUNT, count: COUNT, nextIndex: 0 });

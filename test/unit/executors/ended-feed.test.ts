@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { EndedFeed, type Arrival } from "../../../src/executors/ended-feed.ts";
-import { slotView } from "../respond/views.ts";
+import { slotView } from "../http/replies/views.ts";
 
 const START = { epoch: 1, position: 0 };
 const at = (position: number, epoch = 1) => ({ epoch, position });

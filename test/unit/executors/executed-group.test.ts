@@ -4,7 +4,7 @@ import { EndedFeed } from "../../../src/executors/ended-feed.ts";
 import { ExecutedGroup } from "../../../src/executors/executed-group.ts";
 import type { EndedReply, GroupView, SlotView } from "../../../src/objects/methods/groups.ts";
 import { SeenSlots } from "../../../src/objects/clients/groups/seen-slots.ts";
-import { groupView, slotView } from "../respond/views.ts";
+import { groupView, slotView } from "../http/replies/views.ts";
 
 const COUNT = 6;
 /** Slots in one reply of the run. */

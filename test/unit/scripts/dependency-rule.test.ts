@@ -45,23 +45,23 @@ describe("the dependency rule", () => {
     const statement = 'import { DurableObject } from "cloudflare:workers";';
     expect(keeps("durable-objects/run/object.ts", statement)).toBe(true);
     expect(keeps("src/objects/clients/groups/body-upload.ts", statement)).toBe(true);
-    expect(keeps("src/routes/native/runs.ts", statement)).toBe(false);
+    expect(keeps("src/http/native/runs.ts", statement)).toBe(false);
     expect(keeps("src/providers/attempt.ts", statement)).toBe(false);
     expect(keeps("src/respond/json.ts", statement)).toBe(false);
     expect(keeps("src/providers/attempt.ts", 'import { readFile } from "node:fs";')).toBe(false);
   });
 
   it("lets nothing but the app import routes", () => {
-    expect(keeps("src/app.ts", 'import { runs } from "./routes/runs.ts";')).toBe(true);
+    expect(keeps("src/http/app.ts", 'import { runs } from "./routes/runs.ts";')).toBe(true);
     expect(keeps("src/index.ts", 'import { runs } from "./routes/runs.ts";')).toBe(false);
     expect(keeps("durable-objects/run/object.ts", 'import { runs } from "../../src/routes/runs.ts";')).toBe(false);
   });
 
   it("lets routes use the core and the upstream module, for they execute single calls, but no object", () => {
-    expect(keeps("src/routes/native/query.ts", 'import { usdOf } from "../../budget/money.ts";')).toBe(true);
-    expect(keeps("src/routes/native/query.ts", 'import { attempt } from "../../upstream/attempt.ts";')).toBe(true);
+    expect(keeps("src/http/native/query.ts", 'import { usdOf } from "../../budget/money.ts";')).toBe(true);
+    expect(keeps("src/http/native/query.ts", 'import { attempt } from "../../upstream/attempt.ts";')).toBe(true);
     const insides = 'import type { RunState } from "../../../durable-objects/run/state.ts";';
-    expect(keeps("src/routes/native/query.ts", insides)).toBe(false);
+    expect(keeps("src/http/native/query.ts", insides)).toBe(false);
   });
 
   it("lets the upstream module look prices up, but of the rest of the core use types only", () => {
@@ -74,15 +74,15 @@ describe("the dependency rule", () => {
 
   it("lets routes name objects by the types of their API", () => {
     const statement = 'import type { GroupView } from "../../run-api/groups.ts";';
-    expect(keeps("src/routes/native/query.ts", statement)).toBe(true);
+    expect(keeps("src/http/native/query.ts", statement)).toBe(true);
   });
 
   it("lets routes reach objects by their address only", () => {
-    expect(keeps("src/routes/native/batch.ts", 'import { runStub } from "../../../src/objects/address.ts";')).toBe(
+    expect(keeps("src/http/native/batch.ts", 'import { runStub } from "../../../src/objects/address.ts";')).toBe(
       true,
     );
     expect(
-      keeps("src/routes/native/batch.ts", 'import { RunObject } from "../../../durable-objects/run/object.ts";'),
+      keeps("src/http/native/batch.ts", 'import { RunObject } from "../../../durable-objects/run/object.ts";'),
     ).toBe(false);
   });
 

@@ -1,8 +1,8 @@
 /** The files in `stubs/` and what the gateway serves of them. */
 import { readdirSync, readFileSync } from "node:fs";
 import { expect, it } from "vitest";
-import { createApp } from "../../../src/app.ts";
-import { STUB_FILES } from "../../../src/routes/discovery/stub-files.mjs";
+import { createApp } from "../../../src/http/app.ts";
+import { STUB_FILES } from "../../../src/http/discovery/stub-files.mjs";
 
 const STUBS = new URL("../../../stubs", import.meta.url).pathname;
 

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import { Frontier } from "../../../src/run/graph/frontier.ts";
 import type { CompiledTask } from "../../../src/run/graph/types.ts";
-import { outlineOf } from "../../../src/respond/graph/outline.ts";
+import { outlineOf } from "../../../src/http/replies/graph/outline.ts";
 import { readOutline } from "../../../ui/model/graph/outline.ts";
 import { viewOf } from "../../../ui/model/graph/task-states.ts";
 

@@ -1,0 +1,61 @@
+/** Anthropic's API under a run token. */
+import type { Context } from "hono";
+import type { ModelRulesReply } from "../objects/methods/runs.ts";
+import { requireRun } from "./auth/middleware.ts";
+import type { AppEnv } from "./context.ts";
+import { readJsonBytes } from "../contract/body.ts";
+import { Refusal } from "../errors.ts";
+import { RunCaller } from "../objects/clients/caller.ts";
+import { discard, readBody } from "../providers/read-body.ts";
+import { answerHeaders, endpointUrl, relayHeaders } from "../providers/endpoints.ts";
+import { requestReading } from "../providers/formats/request/read.ts";
+import { rewriteRequest } from "../providers/formats/request/rewrite.ts";
+import { redacted } from "../providers/redact.ts";
+import { targetOf } from "../providers/config/target.ts";
+import { inSlices, pause } from "../text/bytes/slices.ts";
+import { bodyRoom } from "./body-bound.ts";
+import { relay } from "./relay/relay.ts";
+import { requireUntaped } from "./untaped.ts";
+import type { Handlers } from "./handler.ts";
+
+export const anthropicHandlers = {
+  "POST /v1/messages": (c) => relay(c, "messages"),
+  "POST /v1/messages/count_tokens": countTokens,
+} satisfies Partial<Handlers>;
+
+/** Counts a prompt's tokens at the upstream, which bills nothing for it: so nothing is reserved. */
+async function countTokens(c: Context<AppEnv>): Promise<Response> {
+  const runId = requireRun(c);
+  const body = await readJsonBytes(c.req.raw, bodyRoom(c));
+  if (!body.ok) throw new Refusal(body.reason);
+  const read = await inSlices(requestReading("messages", body.value), pause);
+  if (!read.ok) throw new Refusal(read.reason);
+  const rules = await new RunCaller(c.env, runId).callWithRetry<ModelRulesReply>((run) => run.modelRules());
+  if (!rules.ok) throw new Refusal(rules.reason);
+  const { config } = c.var;
+  const resolved = targetOf(read.value.model, rules.rules, config);
+  if (!resolved.ok) throw new Refusal(resolved.reason);
+  const upstream = config.upstreams.find(({ name }) => name === resolved.target.upstream);
+  if (upstream === undefined) throw new Error(`upstream ${resolved.target.upstream} is not in its own configuration`);
+  const target = endpointUrl(upstream, "messages");
+  if (!target.ok) throw new Refusal(target.reason);
+  if (upstream.kind === "simulated") return c.json({ input_tokens: Math.ceil(body.value.length / 4) });
+  requireUntaped(upstream, "token counts");
+  const sent = rewriteRequest(body.value, read.value, { model: resolved.target.model, cap: null, includeUsage: false });
+  const headers = relayHeaders(upstream, (name) => c.req.header(name));
+  const init = { method: "POST", headers, body: sent, redirect: "manual", signal: c.req.raw.signal } as const;
+  const answer = await fetch(`${target.url}/count_tokens`, init).catch(() => null);
+  const status = answer?.status ?? null;
+  const isOwn = status !== null && status !== 401 && status !== 403 && !(status >= 300 && status < 400);
+  const words = answer !== null && isOwn ? await readBody(answer).catch(() => null) : null;
+  if (answer === null || words?.ok !== true) {
+    if (answer !== null) await discard(answer);
+    const message = `${upstream.name} did not answer the request to count tokens${status === null ? "" : ` (status ${status})`}`;
+    const retryable = status === null || isOwn;
+    throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable });
+  }
+  return new Response(redacted(words.text, upstream), {
+    status: answer.status,
+    headers: answerHeaders(answer.headers, upstream),
+  });
+}

@@ -1,0 +1,42 @@
+/** Paths that no route has: their methods are none, and their refusal names the path that was probably meant. */
+import { TrieRouter } from "hono/router/trie-router";
+import { patternOf, type Method } from "../contract/routes/record.ts";
+import { ROUTES } from "../contract/routes/table.ts";
+import type { Reason } from "../errors.ts";
+import { withoutToken } from "./dialect-path.ts";
+
+/** The methods of all paths by the table; read at the first miss. */
+let router: TrieRouter<Method> | null = null;
+
+/** The methods that a path answers to; none = there is no such path. */
+export function methodsOf(path: string): string[] {
+  router ??= allPaths();
+  const methods = new Set<string>();
+  for (const [method] of router.match("ALL", path)[0]) {
+    methods.add(method);
+    if (method === "GET") methods.add("HEAD");
+  }
+  return [...methods];
+}
+
+function allPaths(): TrieRouter<Method> {
+  const paths = new TrieRouter<Method>();
+  for (const route of ROUTES) paths.add("ALL", patternOf(route), route.method);
+  return paths;
+}
+
+/** Why a request to a path that does not exist is refused. */
+export function missingPath(method: string, path: string): Reason {
+  const meant = neighboursOf(path).find((neighbour) => methodsOf(neighbour).length > 0);
+  const hint = meant === undefined ? "/docs lists the routes" : `did you mean ${withoutToken(meant)}?`;
+  return { reason: "not_found", what: `${method} ${withoutToken(path)}`, hint };
+}
+
+/**
+ * Paths that differ from a path as far as a wrong base URL does: a slash too much, or `/v1` missing or too much. They are looked
+ * up, so they are few.
+ */
+function neighboursOf(path: string): string[] {
+  const tidy = path.replace(/\/{2,}/g, "/").replace(/(?<=.)\/$/, "");
+  return [tidy, `/v1${tidy}`, tidy.replace(/^\/v1(?=\/)/, "")];
+}

@@ -1,0 +1,67 @@
+/** Opens a graph as a group whose slots depend on each other. */
+import type { Context } from "hono";
+import type { AppEnv } from "../../context.ts";
+import { stopRequestOf } from "../../../contract/aggregate/stop-when.ts";
+import type { DagRequest } from "../../../contract/graph/dag.ts";
+import { prefersAsync } from "../../../contract/groups.ts";
+import { firstCapacity } from "../../../executors/group-executor.ts";
+import { startWorkflow, WORKFLOW_CAPACITY } from "../../../executors/workflow-group.ts";
+import type { CompiledGraph } from "../../../run/graph/types.ts";
+import type { IdempotencyKey } from "../../../objects/methods/types.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
+import { GroupReader } from "../../../objects/clients/groups/group-reader.ts";
+import { openGroup } from "../../../objects/clients/groups/open-group.ts";
+import { PLAIN_RULES } from "../../../objects/clients/groups/plain-rules.ts";
+import { ChangingGraph, graphOf } from "./changing-graph.ts";
+import { recordingOf } from "../../recording.ts";
+import { groupAnswer } from "../batch.ts";
+import { groupOfClient, openGroupDeps } from "../client-group.ts";
+import { framingOf, type GroupAnswer } from "../group-answer.ts";
+import { noteGroup } from "../../trace-header.ts";
+
+type RequestedGraph = { request: DagRequest; graph: CompiledGraph; named: IdempotencyKey | null };
+
+/** Opens a graph, or finds the one that its key has opened. This Worker executes what it opens. */
+export async function openGraph(
+  c: Context<AppEnv>,
+  runId: string,
+  { request, graph, named }: RequestedGraph,
+): Promise<{ seq: number; group: GroupAnswer; graph: ChangingGraph }> {
+  const run = new RunCaller(c.env, runId);
+  const isAsync = prefersAsync(c.req.header("prefer"));
+  const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
+  const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
+  const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
+  const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
+  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach, stopWhen, aggregate, tiers } = request;
+  const rules = { concurrency, onError, onLost, deadlineMs, detach, count: graph.slots };
+  const judged = {
+    ...stopRequestOf(stopWhen),
+    ...(aggregate !== null && { aggregate }),
+    ...(tiers !== null && { tiers }),
+    ...(request.atLeast !== null && { atLeast: request.atLeast }),
+    ...(request.onExhausted !== null && { onExhausted: request.onExhausted }),
+  };
+  const calls = tasks.map(({ call }) => ({ ...call, id: null }));
+  const recording = await recordingOf(c, runId);
+  const replay = recording === null ? {} : { replay: recording };
+  const opening = {
+    calls,
+    defaults,
+    dedupe: false,
+    rules: { ...PLAIN_RULES, idempotencyKey: named, ...rules, ...judged, ...replay },
+    graph,
+  };
+  const opened = await openGroup(opening, openGroupDeps(c, run, capacity));
+  noteGroup(c, runId, opened);
+  if (workflows !== undefined && opened.claim !== null)
+    c.executionCtx.waitUntil(startWorkflow(workflows, run, opened.seq));
+  const showsSlots = framingOf(c.req.header("accept")) !== null;
+  const reader = isAsync
+    ? new GroupReader(run, opened.seq, c.req.raw.signal)
+    : groupOfClient(c, run, opened, { ids: [], detach, showsSlots });
+  const group = groupAnswer(runId, opened, reader);
+  // The graph that a key has opened may have been changed since.
+  const stored = opened.replayed ? await graphOf(run, opened.seq) : null;
+  return { seq: opened.seq, group, graph: new ChangingGraph(run, opened.seq, stored ?? graph) };
+}

@@ -1,0 +1,84 @@
+/** `POST /batch?quote=1`: what a batch would cost, without opening it. */
+import type { Context } from "hono";
+import type { Refused } from "../../objects/methods/types.ts";
+import { DIMENSIONS } from "../../run/money/ledger.ts";
+import { usdOf } from "../../run/money/money.ts";
+import type { Quote } from "../../run/money/quote.ts";
+import type { AppEnv } from "../context.ts";
+import type { BatchRequest, QuoteReply } from "../../contract/batch.ts";
+import type { BudgetDocument } from "../../contract/runs.ts";
+import { CallPageBuilder, type CallPage } from "../../run/queue/call-page.ts";
+import { Refusal } from "../../errors.ts";
+import { PAGES_CALL_CHARS_MAX } from "../../limits.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { excessOf } from "../../objects/clients/groups/open-group.ts";
+import { settled } from "../../objects/clients/settlements.ts";
+
+/** Quotes every slot: its worst case, which is what would be reserved, and what it likely costs. */
+export async function quoteBatch(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<Response> {
+  const run = new RunCaller(c.env, runId);
+  await settled(c.env, runId);
+  const [quotes, budget] = await Promise.all([
+    quotesOf(run, request),
+    run.callWithRetry<BudgetDocument | null>((stub) => stub.budget()),
+  ]);
+  return c.json(replyOf(quotes, budget));
+}
+
+/** The quotes of all slots, which the run object makes in parts: an RPC carries 32 MB. */
+async function quotesOf(run: RunCaller, { calls, defaults }: BatchRequest): Promise<Quote[]> {
+  const builder = new CallPageBuilder(defaults);
+  const quotes: Quote[] = [];
+  let part: CallPage[] = [];
+  let partChars = 0;
+  const send = async (): Promise<void> => {
+    const pages = part;
+    part = [];
+    partChars = 0;
+    const quoted = await run.callWithRetry<Quote[] | Refused>((stub) => stub.quote(builder.models, pages));
+    if (!Array.isArray(quoted)) throw new Refusal(quoted.reason);
+    for (const quote of quoted) quotes.push(quote);
+  };
+  const keep = (page: CallPage): void => {
+    // The facts are all that a quote needs.
+    part.push({ ...page, calls: "" });
+    partChars += page.facts.length;
+  };
+  for (const call of calls) {
+    const page = builder.add(call);
+    const tooLarge = excessOf(builder);
+    if (tooLarge !== null) throw new Refusal(tooLarge);
+    if (page !== null) keep(page);
+    if (partChars >= PAGES_CALL_CHARS_MAX) await send();
+  }
+  const last = builder.flush();
+  if (last !== null) keep(last);
+  // An empty batch is quoted too: its run may have ended.
+  if (part.length > 0 || quotes.length === 0) await send();
+  return quotes;
+}
+
+function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): QuoteReply {
+  const sum = (of: (quote: Quote) => number): number => quotes.reduce((total, quote) => total + of(quote), 0);
+  const worstUsd = usdOf(sum((quote) => quote.worstNanoUsd));
+  const worst = {
+    usd: worstUsd,
+    calls: sum((quote) => quote.callsMax ?? 1),
+    prompt_tokens: sum((quote) => quote.promptTokensMax),
+    completion_tokens: sum((quote) => quote.completionTokensMax),
+  };
+  return {
+    object: "quote",
+    worst_usd: worstUsd,
+    likely_usd: usdOf(sum((quote) => quote.likelyNanoUsd)),
+    remaining_usd: budget?.usd.remaining ?? null,
+    fits: DIMENSIONS.every((dimension) => worst[dimension] <= (budget?.[dimension].remaining ?? Infinity)),
+    items: quotes.map((quote, index) => ({
+      index,
+      worst_usd: usdOf(quote.worstNanoUsd),
+      likely_usd: usdOf(quote.likelyNanoUsd),
+      prompt_tokens_max: quote.promptTokensMax,
+      completion_tokens_max: quote.completionTokensMax,
+    })),
+  };
+}

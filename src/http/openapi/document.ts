@@ -1,0 +1,68 @@
+/**
+ * The OpenAPI 3.1 document, generated from the table of routes and the schemas that they parse with. It is generated at the
+ * first request for it and kept as text, so that other requests do not pay for it.
+ */
+import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
+import { logLine } from "../../contract/routes/log.ts";
+import { refusal } from "../../contract/routes/parts.ts";
+import type { Method, Route } from "../../contract/routes/record.ts";
+import { FAMILIES } from "../../contract/routes/table.ts";
+import { nameComponents } from "./components.ts";
+import { VERSION } from "../../version.ts";
+
+let text: string | null = null;
+
+/** The document as JSON text. */
+export function openApiText(): string {
+  text ??= JSON.stringify(generate());
+  return text;
+}
+
+function generate(): unknown {
+  const registry = new OpenAPIRegistry();
+  registry.registerComponent("securitySchemes", "bearer", {
+    type: "http",
+    scheme: "bearer",
+    description: "A run token, or the operator's ADMIN_KEY; where only figures are read, also VIEW_KEY",
+  });
+  registry.registerComponent("securitySchemes", "basic", {
+    type: "http",
+    scheme: "basic",
+    description: "The same credential as user or password, for programs that can only be given a URL",
+  });
+  registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
+  for (const { heading, routes } of FAMILIES) {
+    if (heading === null) continue;
+    for (const route of routes) registry.registerPath(described(heading, route));
+  }
+  nameComponents();
+  // Routes return the log as text, so none of them refers to this schema.
+  const generator = new OpenApiGeneratorV31([...registry.definitions, { type: "schema", schema: logLine }]);
+  return generator.generateDocument({
+    openapi: "3.1.0",
+    info: {
+      title: "fanout",
+      version: VERSION,
+      description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
+    },
+  });
+}
+
+const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const satisfies Record<
+  Method,
+  string
+>;
+
+/** A route in the generator's words: those of its record, without what only the gateway reads. */
+function described(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
+  const { guide: _guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
+  const { replies, errors = refusal, ...words } = rest;
+  return {
+    ...words,
+    method: METHODS[method],
+    path: path.replace(/:(\w+)/g, "{$1}"),
+    responses: { ...replies, ...(errors === null ? {} : { default: errors }) },
+    ...(auth === null ? {} : { security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }] }),
+    tags: [heading],
+  };
+}

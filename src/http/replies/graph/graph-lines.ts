@@ -1,0 +1,46 @@
+/** A graph as a stream: one event per task as it ends, or per element of a `foreach`, in NDJSON or as server-sent events. */
+import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
+import { presentTasks, type CompiledGraph, type PlanFault } from "../../../run/graph/types.ts";
+import type { Aggregation } from "../aggregation.ts";
+import { measuresOf, planJson } from "./graph-json.ts";
+import { slotItem } from "../slot.ts";
+import type { SlotNames } from "./slot-names.ts";
+import { outputOf, taskError } from "./task-summary.ts";
+
+/** The event that opens the stream. */
+export function graphStarted(id: string, graph: CompiledGraph, effectiveParallel: number) {
+  const { version, tasks } = graph;
+  return {
+    type: "graph_started",
+    id,
+    version,
+    tasks: presentTasks(tasks).length,
+    effective_parallel: effectiveParallel,
+  };
+}
+
+/** The event of a slot that has ended. */
+export function taskEvent(slot: SlotView, names: SlotNames) {
+  const { index, id, latency_ms, ...item } = slotItem(slot);
+  void [index, id];
+  const { task, element } = names.of(slot.index);
+  const fallback = slot.state === "completed" && slot.reason !== null ? true : undefined;
+  const output = outputOf(slot);
+  return { type: "task", task, element, output, error: taskError(slot), ...item, duration_ms: latency_ms, fallback };
+}
+
+/** The event of a line of a plan that is no task. */
+export function planErrorEvent({ line, message }: PlanFault) {
+  return { type: "plan_error", line, message };
+}
+
+/** The event that ends the stream. */
+export function graphCompleted(
+  group: GroupView,
+  graph: CompiledGraph,
+  { latencyMs, ...combined }: { latencyMs: Float64Array; aggregation?: Aggregation },
+) {
+  const { id, status } = group;
+  const measures = measuresOf(group, graph, latencyMs);
+  return { type: "graph_completed", id, version: graph.version, status, ...planJson(graph), ...combined, ...measures };
+}

@@ -1,0 +1,23 @@
+import { describe, expect, it } from "vitest";
+import { createApp } from "../../../src/http/app.ts";
+
+const app = createApp();
+const env = { ADMIN_KEY: "k".repeat(32), UPSTREAMS: { sim: { kind: "simulated" } } };
+const read = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers }, env);
+
+describe.each(["/docs", "/openapi.json"])("%s", (path) => {
+  it("is not sent again to a client that has it", async () => {
+    const first = await read(path);
+    const etag = first.headers.get("etag") ?? "";
+    expect([first.status, (await first.text()).length > 10_000]).toEqual([200, true]);
+    for (const known of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+      const again = await read(path, { "if-none-match": known });
+      expect([again.status, await again.text(), again.headers.get("etag")]).toEqual([304, "", etag]);
+    }
+  });
+
+  it("is sent to one that has another", async () => {
+    expect((await read(path, { "if-none-match": '"other"' })).status).toBe(200);
+    expect((await read(path, { "if-none-match": `${",".repeat(100_000)}*` })).status).toBe(200);
+  });
+});
