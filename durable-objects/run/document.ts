@@ -7,9 +7,9 @@ import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/objects/methods/runs.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import { clientTraceId } from "../../src/trace-context.ts";
-import { timesSince } from "./counters.ts";
+import { timesSince } from "./store/counters.ts";
 import type { RunState } from "./state.ts";
-import type { Children } from "./tree/children.ts";
+import type { Children } from "./memory/children.ts";
 
 /** Four numbers per dimension. `remaining` is never shown below zero, even after an upstream overcharged. */
 export function budgetDocumentOf(ledger: Ledger): BudgetDocument {

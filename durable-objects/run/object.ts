@@ -52,7 +52,7 @@ import type { RunSettings, StoredDocument, TurnReport } from "../../src/objects/
 import type { IdempotencyKey, Refused, Sampled } from "../../src/objects/methods/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../../src/objects/address.ts";
-import { rootOf } from "./tree/root.ts";
+import { rootOf } from "./memory/root.ts";
 import { acquire, acquireMany, lendCredit, noteBegun, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
@@ -65,7 +65,7 @@ import { appendPlan } from "./groups/append-plan.ts";
 import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { charsOf, dropStaged } from "./groups/open.ts";
-import { stage } from "./groups/stage.ts";
+import { stage } from "./requests/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
 import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
 import { quoteGroup } from "./groups/quote.ts";
@@ -74,14 +74,14 @@ import { retryGroup } from "./groups/retry-group.ts";
 import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
-import { append } from "./log/append.ts";
+import { append } from "./requests/append-events.ts";
 import { logPage } from "./log/read.ts";
 import { acquireTool, endTool, renewToolPermit } from "./tool-calls.ts";
-import { filesStored, roomForFile } from "./files-stored.ts";
+import { filesStored, roomForFile } from "./requests/files-stored.ts";
 import type { RunState } from "./state.ts";
 import { mayManage } from "./tree/may-manage.ts";
-import { turnNow } from "./turns/turn-now.ts";
-import { openChild } from "./tree/open-requested.ts";
+import { turnNow } from "./requests/turn-now.ts";
+import { openChild } from "./requests/open-child.ts";
 
 export class RunObject extends DurableObject<Objects> implements RunApi {
   readonly #life: RunLifecycle;

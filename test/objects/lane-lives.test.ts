@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { afterEach, describe, expect, it } from "vitest";
-import { LaneLives } from "../../durable-objects/run/executors/lane-lives.ts";
+import { LaneLives } from "../../durable-objects/run/memory/lane-lives.ts";
 import { LANE_ALARM_FROM_MS, LANE_LIFE_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
 import { withTimers } from "../support/objects-clock.ts";

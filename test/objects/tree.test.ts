@@ -1,6 +1,6 @@
 import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { Children } from "../../durable-objects/run/tree/children.ts";
+import { Children } from "../../durable-objects/run/memory/children.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";

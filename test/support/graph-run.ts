@@ -11,7 +11,7 @@ import { slotIdOf, indexOf } from "../../src/run/queue/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/run/state.ts";
 import type { CompiledGraph, CompiledTask } from "../../src/run/graph/types.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import { GraphCalls } from "../../durable-objects/run/groups/graph-calls.ts";
+import { GraphCalls } from "../../durable-objects/run/store/graph-calls.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";

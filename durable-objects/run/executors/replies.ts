@@ -8,7 +8,7 @@ import type { Permit } from "../../../src/objects/methods/calls.ts";
 import type { ClaimReply, Job, OwnGroup } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { batchingDelayMs, lanesMayStartMore, workerMayStartMore } from "./lanes.ts";
-import { NO_WORK, NOTHING_QUEUED } from "./waiting.ts";
+import { NO_WORK, NOTHING_QUEUED } from "../memory/waiting.ts";
 
 type Callers = Pick<
   RunState,

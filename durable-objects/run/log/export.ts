@@ -20,7 +20,7 @@ import type { TracedRun } from "../../../src/log/otlp/spans.ts";
 import type { RunSettings } from "../../../src/objects/methods/runs.ts";
 import type { TraceContext } from "../../../src/trace-context.ts";
 import { VERSION } from "../../../src/version.ts";
-import type { LogRows } from "./rows.ts";
+import type { LogRows } from "../store/log-rows.ts";
 
 /** What the export needs of a run. */
 export type ExportedRun = {

@@ -4,7 +4,7 @@
  */
 import { LOG_PAGE_CHARS_MAX, LOG_PAGED_ROWS_CHARS_MAX } from "../../../src/limits.ts";
 import type { LogRow } from "../../../src/objects/methods/log.ts";
-import type { LogRows } from "./rows.ts";
+import type { LogRows } from "../store/log-rows.ts";
 
 /** A stored row, line by line; its last event has the number `last`. */
 type Prepared = { last: number; lines: readonly string[]; chars: number };

@@ -6,7 +6,7 @@ import type { GroupHeader } from "../../../src/run/group/group.ts";
 import type { StoredSettled } from "../../../src/run/leases/shard.ts";
 import { OPENINGS_KEPT, OPENINGS_RECALLED_MS, SETTLED_OPEN_MAX } from "../../../src/limits.ts";
 import { TurnoverMap } from "../../../src/renewed/map.ts";
-import { countGroup } from "../counters.ts";
+import { countGroup } from "./counters.ts";
 import type { GroupCounts } from "./meta.ts";
 
 type Counted = Pick<GroupHeader, "seq" | "count" | "single" | "graph" | "openedAtMs" | "judges">;

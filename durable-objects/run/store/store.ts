@@ -25,7 +25,7 @@ import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { readTail } from "../../../src/run/log.ts";
 import type { StoredAnswer } from "../../../src/objects/methods/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
-import { LogRows } from "../log/rows.ts";
+import { LogRows } from "./log-rows.ts";
 import { storedGraphJson } from "./graph-json.ts";
 import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";

@@ -9,7 +9,7 @@ import type { Group } from "../../../src/run/group/group.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
 import type { BodyState, EngineState, SubstitutedFacts } from "../../../src/run/state.ts";
-import { GraphCalls } from "../groups/graph-calls.ts";
+import { GraphCalls } from "./graph-calls.ts";
 import type { BodyCache } from "./body-cache.ts";
 import { PageCache } from "./page-cache.ts";
 import type { StoredGroup } from "./records.ts";

@@ -16,7 +16,7 @@ import { SWEEP_MS } from "../../../src/limits.ts";
 import { endUnsent } from "../calls.ts";
 import { openJudgeCalls } from "../groups/judge-calls.ts";
 import { holdGranted } from "../executors/leases.ts";
-import { ownGroupOf } from "../executors/own-group.ts";
+import { ownGroupOf } from "../groups/own-group.ts";
 import { releaseExecutors, sendReplies } from "../executors/replies.ts";
 import type { OwnGroup } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
