@@ -1,11 +1,12 @@
 /**
- * Checks the structure of the code: the allowed imports in src/ and durable-objects/, and that each rule of the linter is for files
- * that exist. Prints a sentence for each violation and exits with status 1. The linter checks for circles of imports (`import/no-cycle`).
+ * Checks the structure of the code: the allowed imports in src/ and durable-objects/, the map of CONTRIBUTING.md with its floors, and
+ * that each rule of the linter is for files that exist. Prints a sentence for each violation and exits with status 1.
  */
 import { globSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { unusedRules, violations } from "./dependency-rule.ts";
+import { circles, roomsOf, unlisted, upwardImports } from "./floors.ts";
 
 const cwd = fileURLToPath(new URL("..", import.meta.url));
 const gateway = globSync(["src/**/*.ts", "durable-objects/**/*.ts"], { cwd, exclude: ["**/*.d.ts"] });
@@ -20,11 +21,18 @@ const slashed = (path: string): string => path.replaceAll("\\", "/");
 const sources = gateway
   .toSorted()
   .map((path) => ({ path: slashed(path), source: readFileSync(`${cwd}/${path}`, "utf8") }));
+const rooms = roomsOf(readFileSync(`${cwd}/CONTRIBUTING.md`, "utf8"));
 
 const broken = [
   ...sources.flatMap(({ path, source }) => violations(path, source)),
   ...unusedRules(sources),
   ...fencesOfNothing,
+  ...unlisted(
+    rooms,
+    sources.map(({ path }) => path),
+  ),
+  ...upwardImports(rooms, sources),
+  ...circles(sources),
 ];
 
 for (const sentence of broken) console.error(sentence);

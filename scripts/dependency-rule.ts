@@ -1,46 +1,45 @@
 /**
- * Which part of the gateway may import which. The core (engine, budget, gate, graph, pull) imports only itself, the rules
- * over answers (aggregate) and the shared words. The edges import the core; only the edges import the platform. The table
+ * Which part of the gateway may import which. The core (run, gate) imports only itself, the rules
+ * over answers and the shared words. The edges import the core; only the edges import the platform. The table
  * below is the rule; the functions after it read imports and look them up.
  */
 import { posix } from "node:path";
 
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
-  ["turnover", /^src\/turnover\//],
   ["words", /^src\/(errors|limits|answer|call|trace-context|version)\.ts$/],
-  ["core", /^src\/(engine|budget|gate|graph|pull)\//],
-  ["pattern", /^src\/pattern\//],
-  ["replay", /^src\/replay\//],
-  ["cassette", /^src\/cassette\//],
-  ["aggregate", /^src\/aggregate\//],
-  ["tokens", /^src\/tokens\//],
+  ["renewed", /^src\/renewed\//],
+  ["pattern", /^src\/text\/pattern\//],
+  ["tokens", /^src\/text\/tokens\//],
+  ["bytes", /^src\/text\/bytes\//],
+  ["json", /^src\/text\/json\//],
+  ["sse", /^src\/text\/sse\//],
+  ["schema", /^src\/text\/schema\//],
   ["contexts", /^src\/contexts\//],
-  ["bytes", /^src\/bytes\//],
-  ["json", /^src\/json\//],
-  ["sse", /^src\/sse\//],
-  ["protocol", /^src\/protocol\//],
-  ["schema", /^src\/schema\//],
-  ["simulated", /^src\/simulated\//],
-  ["upstream", /^src\/upstream\//],
-  ["execute", /^src\/execute\//],
-  ["contract", /^src\/contract\//],
-  ["batch", /^src\/batch\//],
-  ["respond", /^src\/respond\//],
-  ["auth", /^src\/auth\//],
-  ["observe", /^src\/observe\//],
-  ["docs-page", /^src\/docs-page\//],
+  ["recordings", /^src\/recordings\//],
+  ["answers", /^src\/run\/answers\//],
+  ["core", /^src\/(run|gate)\//],
+  ["formats", /^src\/providers\/formats\//],
+  ["simulated", /^src\/providers\/simulated\//],
+  ["providers", /^src\/providers\//],
   ["files", /^src\/files\//],
+  ["batch", /^src\/batch\//],
+  ["log", /^src\/log\//],
+  ["contract", /^src\/contract\//],
   ["tools", /^src\/tools\//],
-  ["run-api", /^src\/run-api\//],
-  ["run-client", /^src\/run-client\//],
-  ["routes", /^src\/routes\//],
+  ["methods", /^src\/objects\/methods\//],
+  ["address", /^src\/objects\/address\.ts$/],
+  ["clients", /^src\/objects\/clients\//],
+  ["executors", /^src\/executors\//],
   ["env", /^src\/(env|config-warnings)\.ts$/],
-  ["context", /^src\/context\.ts$/],
-  ["openapi", /^src\/(openapi\.ts$|openapi\/)/],
-  ["app", /^src\/(app|cors)\.ts$/],
+  ["context", /^src\/http\/context\.ts$/],
+  ["auth", /^src\/http\/auth\//],
+  ["replies", /^src\/http\/replies\//],
+  ["docs", /^src\/http\/docs\//],
+  ["openapi", /^src\/http\/openapi\//],
+  ["app", /^src\/http\/(app|cors)\.ts$/],
+  ["http", /^src\/http\//],
   ["index", /^src\/index\.ts$/],
-  ["address", /^durable-objects\/address\.ts$/],
   ["alarm-time", /^durable-objects\/(alarm-time|schema-version)\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
 ];
@@ -61,16 +60,14 @@ const PLATFORM = /^cloudflare:/;
 const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
   // Collections whose entries come and go.
-  turnover: { parts: [], packages: [] },
-  core: { parts: ["aggregate", "turnover"], packages: [] },
+  renewed: { parts: [], packages: [] },
+  core: { parts: ["answers", "renewed"], packages: [] },
   // Clients' regular expressions, matched in linear time.
   pattern: { parts: [], packages: [] },
-  // Which recorded answer a call gets. It knows no run.
-  replay: { parts: ["schema"], packages: [] },
-  // Tapes: equal requests, differences between requests. It knows no run.
-  cassette: { parts: ["schema"], packages: [] },
+  // Kept answers of a run or on a cassette: equal requests, which answer a call gets. It knows no run.
+  recordings: { parts: ["schema"], packages: [] },
   // Rules over answers: votes, merges, early stops. It knows no slot.
-  aggregate: { parts: ["pattern"], packages: [] },
+  answers: { parts: ["pattern"], packages: [] },
   tokens: { parts: [], packages: [] },
   // Stored texts: indexes, ranges, splits.
   contexts: { parts: ["tokens"], packages: [] },
@@ -79,126 +76,125 @@ const RULES: Readonly<Record<string, Allowed>> = {
   bytes: { parts: [], packages: [] },
   sse: { parts: ["bytes"], packages: [] },
   // The providers' formats: bytes in, facts out.
-  protocol: { parts: ["bytes", "json", "sse", "tokens"], packages: [] },
+  formats: { parts: ["bytes", "json", "sse", "tokens"], packages: [] },
   // JSON Schema: what of it is checked, and how it reaches a model.
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
-  upstream: {
-    parts: ["cassette", "json", "protocol", "schema", "simulated", "turnover"],
+  providers: {
+    parts: ["recordings", "json", "formats", "schema", "simulated", "renewed"],
     types: ["core"],
     packages: [ZOD],
   },
   contract: {
     // Of the Batch API the schemas of its files and uploads.
-    parts: ["aggregate", "batch", "bytes", "cassette", "contexts", "json", "pattern", "protocol", "schema", "tokens"],
+    parts: ["answers", "batch", "bytes", "recordings", "contexts", "json", "pattern", "formats", "schema", "tokens"],
     packages: [ZOD],
   },
   // One attempt, by the Worker that holds the client and by lanes alike.
-  execute: {
+  executors: {
     parts: [
-      "upstream",
-      "protocol",
+      "providers",
+      "formats",
       "json",
-      "cassette",
+      "recordings",
       "schema",
       "simulated",
-      "run-client",
+      "clients",
       "address",
       "contexts",
       "core",
-      "turnover",
+      "renewed",
       // Of the Batch API what splits its files into lines.
       "batch",
     ],
-    types: ["run-api"],
+    types: ["methods"],
     packages: [/^cloudflare:sockets$/],
   },
-  batch: { parts: ["bytes", "core", "json", "protocol"], packages: [ZOD] },
+  batch: { parts: ["bytes", "core", "json", "formats"], packages: [ZOD] },
   // Of the protocols what cuts a text for people.
-  respond: {
-    parts: ["aggregate", "core", "observe", "protocol", "schema"],
-    types: ["contract", "run-api"],
+  replies: {
+    parts: ["answers", "core", "log", "formats", "schema"],
+    types: ["contract", "methods"],
     packages: [],
   },
   // Of the upstream module what reads headers with secrets.
-  observe: { parts: ["core", "upstream"], packages: [] },
-  "docs-page": { parts: [], packages: [HONO, ZOD] },
+  log: { parts: ["core", "providers"], packages: [] },
+  docs: { parts: [], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
-  tools: { parts: ["contract", "upstream"], types: ["core"], packages: [] },
-  env: { parts: ["upstream", "tools", "observe", "core"], packages: [ZOD] },
+  tools: { parts: ["contract", "providers"], types: ["core"], packages: [] },
+  env: { parts: ["providers", "tools", "log", "core"], packages: [ZOD] },
   context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
   auth: { parts: ["env"], types: ["context", "contract"], packages: [HONO] },
   openapi: { parts: ["contract"], packages: [ZOD, OPENAPI] },
-  routes: {
+  http: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [
-      "aggregate",
+      "answers",
       "bytes",
       "contexts",
       "contract",
       "batch",
       "files",
       "tools",
-      "respond",
+      "replies",
       "auth",
-      "observe",
+      "log",
       "env",
       "context",
       "openapi",
       "address",
-      "execute",
-      "run-client",
-      "docs-page",
+      "executors",
+      "clients",
+      "docs",
       "core",
       "json",
       "schema",
-      "replay",
-      "upstream",
-      "protocol",
+      "recordings",
+      "providers",
+      "formats",
     ],
-    types: ["run-api"],
+    types: ["methods"],
     packages: [HONO, ZOD],
   },
   // The contract between Workers and objects: interfaces and plain data, no code.
-  "run-api": {
+  methods: {
     parts: [],
-    types: ["aggregate", "cassette", "contexts", "core", "contract", "batch", "schema", "tools", "upstream"],
+    types: ["answers", "recordings", "contexts", "core", "contract", "batch", "schema", "tools", "providers"],
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.
   // A socket that is being opened keeps its request alive: that is the platform's.
-  "run-client": {
-    parts: ["address", "aggregate", "bytes", "core", "observe", "replay", "turnover"],
-    types: ["run-api"],
+  clients: {
+    parts: ["address", "answers", "bytes", "core", "log", "recordings", "renewed"],
+    types: ["methods"],
     packages: [PLATFORM],
   },
-  app: { parts: ["routes", "contract", "auth", "env"], types: ["context"], packages: [HONO] },
+  app: { parts: ["http", "contract", "auth", "env"], types: ["context"], packages: [HONO] },
   index: { parts: ["app", "objects"], packages: [] },
-  address: { parts: [], types: ["run-api"], packages: [] },
+  address: { parts: [], types: ["methods"], packages: [] },
   "alarm-time": { parts: [], packages: [] },
   objects: {
     parts: [
-      "aggregate",
+      "answers",
       "alarm-time",
       "bytes",
       "core",
-      "execute",
-      "cassette",
-      "replay",
-      "upstream",
-      "protocol",
+      "executors",
+      "recordings",
+      "providers",
+      "formats",
       "contract",
       "batch",
       "files",
       "tools",
-      "observe",
+      "log",
       "env",
       "address",
-      "run-client",
-      "turnover",
+      "clients",
+      "renewed",
     ],
-    types: ["contexts", "run-api"],
+    types: ["contexts", "methods"],
     packages: [ZOD, PLATFORM],
   },
 };
@@ -208,9 +204,9 @@ const RULES: Readonly<Record<string, Allowed>> = {
  * module looks up prices that the configuration does not name.
  */
 const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [
-  { from: "contract", target: /^src\/graph\/refs\.ts$/ },
-  { from: "upstream", target: /^src\/budget\/(prices|estimate|money|decimal|token-price|service-tiers)\.ts$/ },
-  { from: "protocol", target: /^src\/budget\/(decimal|service-tiers)\.ts$/ },
+  { from: "contract", target: /^src\/run\/graph\/refs\.ts$/ },
+  { from: "providers", target: /^src\/run\/money\/(prices|estimate|money|decimal|token-price|service-tiers)\.ts$/ },
+  { from: "formats", target: /^src\/run\/money\/(decimal|service-tiers)\.ts$/ },
 ];
 
 /** An import statement: what it names, and whether it takes types only. */

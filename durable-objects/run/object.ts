@@ -1,6 +1,6 @@
 /**
  * A run: one object that owns its money, permits and order. This file is its RPC surface, whose methods are described in
- * src/objects/methods/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/engine and src/budget, the
+ * src/objects/methods/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/run, the
  * rows in store/. It never fetches an upstream.
  */
 import { DurableObject } from "cloudflare:workers";
@@ -46,8 +46,20 @@ import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/objects/methods/pull.ts";
 import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/objects/methods/replay.ts";
 import type { RunApi } from "../../src/objects/methods/run-api.ts";
-import type { AnswerSettingsReply, CapacityWait, EndStatus, Figures, ListedChild } from "../../src/objects/methods/runs.ts";
-import type { ModelRulesReply, OpenChildReply, PatchReply, RunInput, RunPatch } from "../../src/objects/methods/runs.ts";
+import type {
+  AnswerSettingsReply,
+  CapacityWait,
+  EndStatus,
+  Figures,
+  ListedChild,
+} from "../../src/objects/methods/runs.ts";
+import type {
+  ModelRulesReply,
+  OpenChildReply,
+  PatchReply,
+  RunInput,
+  RunPatch,
+} from "../../src/objects/methods/runs.ts";
 import type { RunSettings, StoredDocument, TurnReport } from "../../src/objects/methods/runs.ts";
 import type { IdempotencyKey, Refused, Sampled } from "../../src/objects/methods/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";

@@ -4,7 +4,13 @@ import type { EngineState, EngineDeps } from "../../src/run/state.ts";
 import { eventsAfter, readTail, type LoggedEvent, type LogWrite } from "../../src/run/log.ts";
 import type { CallPage } from "../../src/run/queue/call-page.ts";
 import type { SlotRecord } from "../../src/run/group/record.ts";
-import { shardText, type LeaseApart, type StoredLease, type StoredShard, type Target } from "../../src/run/leases/shard.ts";
+import {
+  shardText,
+  type LeaseApart,
+  type StoredLease,
+  type StoredShard,
+  type Target,
+} from "../../src/run/leases/shard.ts";
 import type { StoredProviderPage } from "../../src/run/steps/provider-settle.ts";
 import { groupSeqOf, indexOf } from "../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../src/run/graph/types.ts";

@@ -1,4 +1,4 @@
-/** Graphs for tests: tasks as src/graph reads them, written briefly. */
+/** Graphs for tests: tasks as src/run/graph reads them, written briefly. */
 import { compileGraph, type Compilation, type GraphRequest } from "../../src/run/graph/compile.ts";
 import type { TaskSource } from "../../src/run/graph/read-task.ts";
 

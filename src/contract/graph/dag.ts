@@ -1,4 +1,4 @@
-/** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/graph's. */
+/** `POST /dag`: calls with dependencies. Checks the form of a graph; what its ids and references mean is src/run/graph's. */
 import { isRecord } from "../../text/json/record.ts";
 import * as z from "zod";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
@@ -156,7 +156,7 @@ export const dagBody = strictFields({
   }),
 }).meta({ id: "Dag" });
 
-/** A task as src/graph reads it, with its call; null = the default. */
+/** A task as src/run/graph reads it, with its call; null = the default. */
 export type DagTask = {
   id: string;
   call: ParsedCall;

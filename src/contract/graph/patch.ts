@@ -1,4 +1,4 @@
-/** `PATCH /dag/:id`: changes of a graph that runs. Checks their form; what they do to the graph is src/graph's. */
+/** `PATCH /dag/:id`: changes of a graph that runs. Checks their form; what they do to the graph is src/run/graph's. */
 import * as z from "zod";
 import type { BodyOptions } from "../../call.ts";
 import { GRAPH_OPERATIONS_MAX } from "../../limits.ts";
@@ -32,7 +32,7 @@ export const dagPatch = strictFields({
   }),
 }).meta({ id: "DagPatch" });
 
-/** A change as src/graph reads it, with the calls of its tasks. `defaults`: the very values that these inherit from their graph. */
+/** A change as src/run/graph reads it, with the calls of its tasks. `defaults`: the very values that these inherit from their graph. */
 export type DagPatch = { version: number; operations: DagOperation[]; defaults: BodyOptions };
 export type DagOperation =
   | { op: "add_task"; task: DagTask }

@@ -1,6 +1,13 @@
 /** Distinguishes tools that the client runs from tools that the provider runs and bills by use. */
 import { valueEnd } from "../../../text/json/grammar.ts";
-import { firstElement, kindAt, member, nextElement, type JsonMember, type JsonObject } from "../../../text/json/scan.ts";
+import {
+  firstElement,
+  kindAt,
+  member,
+  nextElement,
+  type JsonMember,
+  type JsonObject,
+} from "../../../text/json/scan.ts";
 import { SPENDS_ALL } from "./field-table.ts";
 import { readFields } from "./fields.ts";
 import { TOOL } from "./inner-fields.ts";

@@ -1,5 +1,9 @@
 /** Sends requests to the simulated upstream, and reads the streams that it answers with. */
-import { simulatedAnswer, type SimulatedDeps, type SimulatedEndpoint } from "../../../../src/providers/simulated/provider.ts";
+import {
+  simulatedAnswer,
+  type SimulatedDeps,
+  type SimulatedEndpoint,
+} from "../../../../src/providers/simulated/provider.ts";
 
 /** Deps whose timer elapses at once and records the delay. */
 export function instantly(sleptMs: number[] = []): SimulatedDeps {

@@ -1,6 +1,10 @@
 /** The formula of uncertainty, with sums that a reader can check. */
 import { describe, expect, it } from "vitest";
-import { DEFAULT_WEIGHTS, type UncertaintySpec, type UncertaintyResult } from "../../../../src/run/answers/uncertainty.ts";
+import {
+  DEFAULT_WEIGHTS,
+  type UncertaintySpec,
+  type UncertaintyResult,
+} from "../../../../src/run/answers/uncertainty.ts";
 import { combined, membersOf } from "./members.ts";
 
 const spec: UncertaintySpec = { strategy: "uncertainty", weights: DEFAULT_WEIGHTS };

@@ -1,7 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { CallBody } from "../../../../src/call.ts";
-import { elementsOf, substituteBody, templatesOf, type Outputs, type Sources } from "../../../../src/run/graph/substitute.ts";
+import {
+  elementsOf,
+  substituteBody,
+  templatesOf,
+  type Outputs,
+  type Sources,
+} from "../../../../src/run/graph/substitute.ts";
 
 function sourcesOf(outputs: Record<string, Outputs>, changes: Partial<Sources> = {}): Sources {
   return {

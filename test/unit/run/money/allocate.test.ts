@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { allocate } from "../../../../src/run/money/allocate.ts";
-import { DIMENSIONS, Ledger, NO_LIMITS, zeroAmounts, type Amounts, type Limits } from "../../../../src/run/money/ledger.ts";
+import {
+  DIMENSIONS,
+  Ledger,
+  NO_LIMITS,
+  zeroAmounts,
+  type Amounts,
+  type Limits,
+} from "../../../../src/run/money/ledger.ts";
 import { toWire } from "../../../../src/errors.ts";
 
 const limits = (fields: Partial<Limits>): Limits => ({ ...NO_LIMITS, ...fields });

@@ -1,5 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { DIMENSIONS, Ledger, NO_LIMITS, addAmounts, zeroAmounts, type Amounts } from "../../../../src/run/money/ledger.ts";
+import {
+  DIMENSIONS,
+  Ledger,
+  NO_LIMITS,
+  addAmounts,
+  zeroAmounts,
+  type Amounts,
+} from "../../../../src/run/money/ledger.ts";
 import type { Dimension } from "../../../../src/errors.ts";
 
 const amounts = (fields: Partial<Amounts>): Amounts => ({ ...zeroAmounts(), ...fields });

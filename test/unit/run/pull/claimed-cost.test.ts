@@ -1,7 +1,14 @@
 /** What of a pull worker's report counts: random reports, reservations and limits, in a run, its parent and the day. */
 import { describe, expect, it } from "vitest";
 import { chargeFor, type Reserved } from "../../../../src/run/money/charge.ts";
-import { DIMENSIONS, Ledger, NO_LIMITS, zeroAmounts, type Amounts, type Limits } from "../../../../src/run/money/ledger.ts";
+import {
+  DIMENSIONS,
+  Ledger,
+  NO_LIMITS,
+  zeroAmounts,
+  type Amounts,
+  type Limits,
+} from "../../../../src/run/money/ledger.ts";
 import { refusedClaim, type ClaimedUsage } from "../../../../src/run/pull/claimed-cost.ts";
 import { PLAIN_PRICE, seeded, success } from "../../../support/engine.ts";
 

@@ -3,7 +3,14 @@ import { nextReadyMs } from "../../../../src/run/steps/next-ready.ts";
 import { zeroAmounts } from "../../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../../src/call.ts";
 import { drainGroup } from "../../../../src/run/steps/end-slot.ts";
-import { doubtLease, expireLeases, heartbeat, holdLease, loseAttempts, settle } from "../../../../src/run/steps/settle.ts";
+import {
+  doubtLease,
+  expireLeases,
+  heartbeat,
+  holdLease,
+  loseAttempts,
+  settle,
+} from "../../../../src/run/steps/settle.ts";
 import { LOST } from "../../../../src/run/gates/retry.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";

@@ -1,7 +1,13 @@
 /** The wall time of a batch in simulated time, with the latencies of language models. */
 import { describe, expect, it } from "vitest";
 import { seeded } from "../../../support/engine.ts";
-import { chunkedWallMs, greedyWallMs, lognormalMs, simulate, type Workload } from "../../../support/engine-simulation.ts";
+import {
+  chunkedWallMs,
+  greedyWallMs,
+  lognormalMs,
+  simulate,
+  type Workload,
+} from "../../../support/engine-simulation.ts";
 
 /** Median 10 s, one in a hundred above a minute. */
 const LAW = { mu: 2.306, sigma: 0.796 };

@@ -1,6 +1,10 @@
 /** An answer's JSON, and the sentence about what is wrong with it. */
 import { describe, expect, it } from "vitest";
-import { SCHEMA_ANSWER_DEPTH_MAX, SCHEMA_REPAIR_CHARS_MAX, SCHEMA_VIOLATION_CHARS_MAX } from "../../../../src/limits.ts";
+import {
+  SCHEMA_ANSWER_DEPTH_MAX,
+  SCHEMA_REPAIR_CHARS_MAX,
+  SCHEMA_VIOLATION_CHARS_MAX,
+} from "../../../../src/limits.ts";
 import { jsonOfAnswer, violationOf } from "../../../../src/text/schema/answer.ts";
 import { repairBytes, repairedBody } from "../../../../src/text/schema/repair.ts";
 
