@@ -197,6 +197,14 @@ def llm_report(group, format="json"):
     return _call(f"/groups/{group}/report?format={format}", expects=None)
 
 
+def llm_retry(group):
+    """Makes the calls of a group again that did not complete; the others keep their answers.
+
+    Returns the answer of the new group, with all results.
+    """
+    return _call(f"/groups/{group}/retry", {}, expects="results")
+
+
 def llm_cancel(group):
     """Cancels what of a group has not ended."""
     return _call(f"/groups/{group}", method="DELETE", expects="status")

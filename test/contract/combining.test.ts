@@ -63,7 +63,14 @@ describe("a judge", () => {
     const { aggregation: judged, status } = await batch({ items, aggregate: JUDGE });
     expect([status, judged]).toMatchObject([
       "completed",
-      { strategy: "judge", verdict: "trusted", confidence: 0.9, explanation: "They agree.", error: null },
+      {
+        strategy: "judge",
+        verdict: "trusted",
+        confidence: 0.9,
+        explanation: "They agree.",
+        formula_verdict: "trusted",
+        error: null,
+      },
     ]);
     expect(judged).toMatchObject({
       uncertainty: { intra: expect.any(Number) as unknown },

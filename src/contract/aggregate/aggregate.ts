@@ -109,6 +109,10 @@ export const aggregation = z
     agreement: z.number().optional(),
     counts: z.array(z.looseObject({ answer: z.string(), votes: z.int() })).optional(),
     verdict: z.enum(["trusted", "partial", "untrusted"]).nullable().optional(),
+    formula_verdict: z
+      .enum(["trusted", "partial", "untrusted"])
+      .optional()
+      .meta({ description: "`judge`: what the formula of `uncertainty` says" }),
     confidence: z.number().nullable().optional(),
     escalated: z.object({ to: z.string(), output: z.string() }).nullable().optional(),
     groups: z.array(z.string()).optional().meta({ description: "The groups of the calls that combined the answers" }),

@@ -7,12 +7,13 @@ import type { CombiningCalls, CombiningSettings } from "./calls.ts";
 
 export type JudgeSpec = CombiningSettings & { strategy: "judge"; rubric: string; charsMax: number };
 
-/** `verdict` and `confidence` are null if the judge failed. The measures are those of `uncertainty`. */
+/** `verdict` and `confidence` are null if the judge failed. The measures and `formula_verdict` are those of `uncertainty`. */
 export type JudgeResult = Pick<UncertaintyResult, "uncertainty" | "signals"> & {
   strategy: "judge";
   verdict: UncertaintyResult["verdict"] | null;
   confidence: number | null;
   explanation: string | null;
+  formula_verdict: UncertaintyResult["verdict"];
 };
 
 const VERDICTS = ["trusted", "partial", "untrusted"] as const;
@@ -45,7 +46,7 @@ export class Judge {
 
   async result(calls: CombiningCalls): Promise<JudgeResult> {
     const { verdict, confidence, explanation, uncertainty, signals } = this.#measures.result();
-    const measured = { strategy: "judge", uncertainty, signals } as const;
+    const measured = { strategy: "judge", uncertainty, signals, formula_verdict: verdict } as const;
     // There is nothing to judge.
     if (this.#answers.completed === 0) return { ...measured, verdict, confidence, explanation };
     const [text] = await calls.make("judge", [{ prompt: this.#prompt(), schema: SCHEMA }], this.#spec);

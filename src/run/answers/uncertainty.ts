@@ -31,7 +31,7 @@ export type UncertaintyResult = {
 
 /** The confidence of an answer that states none. */
 const CONFIDENCE_DEFAULT = 0.5;
-const CONFIDENCE = /\bCONFIDENCE:[ \t*]{0,8}(\d{1,3}(?:\.\d{1,6})?|\.\d{1,6})[ \t]?(%?)/i;
+const CONFIDENCE = /\bCONFIDENCE"?:[ \t*]{0,8}(\d{1,3}(?:\.\d{1,6})?|\.\d{1,6})[ \t]?(%?)/i;
 const EVIDENCE_LINE = /\bEVIDENCE:([^\n]{1,4000})/gi;
 /** The end of a reference to a line of a file, and what comes before it: a long word must not be read from each letter. */
 const LINE_NUMBER = /:\d{1,7}\b/g;
@@ -61,8 +61,10 @@ export class Uncertainty {
     this.#weights = weights;
   }
 
-  add({ completed, text: whole }: Member): void {
+  add({ completed: hasAnswer, text: whole }: Member): void {
     const sums = this.#sums;
+    // A member that said nothing has not answered, whatever its call ended as.
+    const completed = hasAnswer && whole.trim() !== "";
     const text = completed ? whole.slice(0, UNCERTAINTY_TEXT_CHARS) : "";
     const confidence = confidenceIn(text);
     sums.members += 1;
@@ -159,7 +161,7 @@ function emptyResult(): UncertaintyResult {
   };
 }
 
-/** What an answer says of its confidence, in [0, 1]: `CONFIDENCE: 0.8`, or `80%`. */
+/** What an answer says of its confidence, in [0, 1]: `CONFIDENCE: 0.8`, or `80%`, or `"confidence": 0.8` in JSON. */
 function confidenceIn(text: string): number {
   const [, number, percent] = CONFIDENCE.exec(text) ?? [];
   if (number === undefined) return CONFIDENCE_DEFAULT;

@@ -32,9 +32,7 @@ export function judge(request: Request): string {
   const { text } = request;
   const rubric = sectionOf(text, "(?:Rubric|Criteria)") ?? /rubric:\s*(\S.*)/i.exec(text)?.[1] ?? null;
   const decide = (verdict: string, confidence: number, explanation: string): string =>
-    asksFor(request, "verdict")
-      ? JSON.stringify({ verdict, confidence, explanation, signals: [] })
-      : `${verdict}: ${explanation}`;
+    asksFor(request, "verdict") ? JSON.stringify({ verdict, confidence, explanation }) : `${verdict}: ${explanation}`;
   if (rubric === null) return decide("untrusted", 0, "I was given no rubric.");
   const stances = [...text.matchAll(/It is (not safe|safe)\b/g)].map(([, stance]) => stance);
   if (stances.length === 0) return decide("untrusted", 0.1, "No answer says anything.");

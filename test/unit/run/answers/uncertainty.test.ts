@@ -45,6 +45,19 @@ describe("a team", () => {
     expect(uncertainty.inter).toBeCloseTo(0.28 * (Math.sqrt(0.046875) / 0.5) + 0.2 / 4 + 0.1 / 4, 4);
   });
 
+  it("with a member that said nothing has a failed member, and one of empty answers is untrusted", () => {
+    expect(judged([SURE, " "]).verdict).toBe("partial");
+    expect(judged(["", "\n"])).toMatchObject({
+      verdict: "untrusted",
+      signals: expect.arrayContaining(["teammate_failures"]),
+    });
+  });
+
+  it("that answers in JSON is as sure as it says there", () => {
+    const form = (confidence: number) => JSON.stringify({ answer: "a", evidence: "src/a.ts:12", confidence });
+    expect(judged([form(0.9), form(0.9)])).toMatchObject({ verdict: "trusted", uncertainty: { intra: 0.026 } });
+  });
+
   it.each([0.6, 0.9, 1])("of which %d fail is partial or untrusted, whatever the others say", (share) => {
     const failed = Math.round(10 * share);
     const answers = Array.from({ length: 10 }, (_, at) => (at < failed ? null : SURE));
