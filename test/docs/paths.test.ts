@@ -1,11 +1,12 @@
 /** The paths and commands that AGENTS.md and CONTRIBUTING.md name exist, and their layout lists every folder. */
 import { existsSync } from "node:fs";
 import { readdir, readFile } from "node:fs/promises";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { roomsOf, unlisted } from "../../scripts/floors.ts";
 import { ROOT } from "./page.ts";
-import { codesIn, rowsOf } from "./tables.ts";
+import { codesIn } from "./tables.ts";
 
 const TOP = /^(?:src|durable-objects|test|docs|decisions|scripts|bin|bench|stubs|examples|\.ci)(?:\/|$)/;
 /** Files of the root that pages name. */
@@ -36,11 +37,17 @@ describe.each(["AGENTS.md", "CONTRIBUTING.md"])("%s", (page) => {
   });
 });
 
-it("lists every folder of the Worker and every object in the layout of CONTRIBUTING.md", async () => {
-  const listed = (await rowsOf("CONTRIBUTING.md", "folder")).flatMap(([folders]) => codesIn(folders));
-  for (const parent of ["src", "durable-objects"]) {
-    const entries = await readdir(join(ROOT, parent), { withFileTypes: true });
-    const folders = entries.filter((entry) => entry.isDirectory()).map(({ name }) => `${parent}/${name}`);
-    expect(listed.filter((path) => path.startsWith(`${parent}/`)).toSorted()).toEqual(folders.toSorted());
-  }
+it("gives every folder of the Worker and of the objects one row in the map of CONTRIBUTING.md, and no other", async () => {
+  const rooms = roomsOf(await readFile(join(ROOT, "CONTRIBUTING.md"), "utf8"));
+  const files = await Promise.all(
+    ["src", "durable-objects"].map(async (top) => {
+      const entries = await readdir(join(ROOT, top), { recursive: true, withFileTypes: true });
+      return entries
+        .filter((entry) => entry.isFile())
+        .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)));
+    }),
+  );
+  expect(rooms.length).toBeGreaterThan(50);
+  expect(unlisted(rooms, files.flat())).toEqual([]);
+  expect(rooms.filter(({ holds }) => holds.length < 10)).toEqual([]);
 });
