@@ -3,10 +3,10 @@ import type { Plugin } from "esbuild";
 import { readFile } from "node:fs/promises";
 
 /**
- * A file in a folder of `stubs/`, or one of the built page: some have the extension of a module but are not part of the
- * Worker.
+ * A stub, or a file of the built page: some have the extension of a module but are not part of the Worker. The names of stubs
+ * tell them from the sources of a clone in a folder that is called `stubs`.
  */
-export const IS_TEXT = /[\\/](stubs[\\/][^\\/]+|ui[\\/]dist)[\\/][^\\/]+\.\w+$/;
+export const IS_TEXT = /[\\/](stubs[\\/][^\\/]+[\\/][Ff]anout[^\\/]*|ui[\\/]dist[\\/][^\\/]+)\.\w+$/;
 
 export const textFiles: Plugin = {
   name: "text-files",
