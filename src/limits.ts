@@ -80,6 +80,14 @@ export const USABLE_MODEL_CHARS_MAX = 64;
 export const NAME_CHARS_MAX = 256;
 /** Largest `metadata` of a run, as JSON: it is stored once and repeated in each run document. */
 export const METADATA_BYTES_MAX = 16_384;
+/** Most names of groups in one `POST /groups/cancel`: more calls than a program has under way at once; one turn of the run looks each up. */
+export const CANCEL_NAMES_MAX = 10_000;
+/** First wait before such a request looks again whether calls in flight have ended, ms: short calls end in it. It doubles. */
+export const CANCEL_LOOK_FIRST_MS = 100;
+/** Longest such wait, ms: a look is one request to the run's object, and somebody waits for the prompt to return. */
+export const CANCEL_LOOK_MS_MAX = 2_000;
+/** Largest body of such a request: so many names of the length that stubs give them, and some longer ones. */
+export const CANCEL_BODY_BYTES_MAX = 1024 * 1024;
 /** Longest Idempotency-Key, characters: a UUID has 36; the key is a row of its own. */
 export const IDEMPOTENCY_KEY_CHARS_MAX = 255;
 /** Longest that `GET /groups/:id` waits, ms: below the idle cut-off of common proxies. */
@@ -497,6 +505,11 @@ export const WORKER_SHORT_MERGE_MS = 4;
  * report those that it gives up.
  */
 export const WORKER_LEAVE_MS = 25_000;
+/**
+ * Longest that an attempt goes on whose client has left and wants no answer (`detach: false`), ms: it then is aborted, and its end
+ * is settled within `WORKER_LEAVE_MS`.
+ */
+export const UNWANTED_END_MS = 20_000;
 /** Time for which an executor must be full while slots wait before others join it, ms: the first headers of a local upstream take less. */
 export const LANES_JOIN_MS = 5;
 /**

@@ -3,6 +3,7 @@
  * src/objects/methods/run-api.ts; the life of the object is in lifecycle.ts, the decisions are in src/run, the
  * rows in store/. It never fetches an upstream.
  */
+import type { InFlightRule } from "../../src/contract/cancel-groups.ts";
 import { DurableObject } from "cloudflare:workers";
 import type { Amounts } from "../../src/run/money/ledger.ts";
 import type { Quote } from "../../src/run/money/quote.ts";
@@ -29,6 +30,8 @@ import type { CreditReportReply, OpenCreditReply } from "../../src/objects/metho
 import type {
   AppendPlanReply,
   AppendPlanRequest,
+  CancelGroupsReply,
+  CancelGroupsRequest,
   ChangeGraphReply,
   ChangeGraphRequest,
   ClaimReply,
@@ -72,7 +75,7 @@ import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import { renewLeases } from "./executors/leases.ts";
 import { promptHead } from "./groups/prompt-head.ts";
-import { cancelGroup, cancelSlot } from "./groups/cancel.ts";
+import { cancelSlot, stopGroup, stopGroups } from "./groups/cancel.ts";
 import { appendPlan } from "./groups/append-plan.ts";
 import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
@@ -387,8 +390,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.run === null ? null : promptHead(this.#life.store, seq, index);
   }
 
-  cancelGroup(seq: number): Promise<GroupView | null> {
-    return this.#changeGroup(seq, (run, nowMs) => cancelGroup(run, seq, "the group was cancelled", nowMs));
+  cancelGroup(seq: number, inFlight: InFlightRule = "abort"): Promise<GroupView | null> {
+    return this.#changeGroup(seq, (run, nowMs) => stopGroup(run, seq, inFlight, nowMs));
+  }
+
+  cancelGroups(request: CancelGroupsRequest): Promise<CancelGroupsReply> {
+    return this.#life.submit((reply, nowMs) => reply(stopGroups(this.#life.run, this.#life.store, request, nowMs)));
   }
 
   confirmGroup(seq: number): Promise<GroupView | null> {

@@ -10,7 +10,7 @@ import type { Attempt } from "./attempt.ts";
 import type { Paces } from "./paces.ts";
 import { Reconnect } from "./reconnect.ts";
 import type { WorkRules } from "./rules.ts";
-import { Worklist } from "./worklist.ts";
+import { Worklist, type Begun } from "./worklist.ts";
 import { TurnoverSet } from "../renewed/set.ts";
 
 /**
@@ -92,6 +92,7 @@ export class Executor {
   readonly #duty: Duty;
   readonly #work: Worklist;
   #claimMore = true;
+  #windsDown = false;
   /** Whether the run signals what there is to wait for. */
   #waitsAtSocket = false;
   /** Whether the run has signalled since the last claim left: a signal may overtake the reply to a claim that precedes it. */
@@ -121,6 +122,15 @@ export class Executor {
   /** Aborts attempts: each ends with the outcome of an aborted attempt. */
   abort(attemptIds: readonly string[]): void {
     this.#work.abort(attemptIds);
+  }
+
+  /**
+   * Nobody waits for answers any more: each attempt in flight goes on for the time that `lastsMs` grants it, and what is granted
+   * from now on is not sent.
+   */
+  windDown(lastsMs: (begun: Begun) => number): void {
+    this.#windsDown = true;
+    this.#work.windDown(lastsMs);
   }
 
   /** The attempts in flight. */
@@ -259,10 +269,12 @@ export class Executor {
     const work = this.#work;
     const model = `${lease.upstream}/${lease.model}`;
     const controller = new AbortController();
+    if (this.#windsDown) controller.abort();
     const requests = (isJson: boolean): void => paces.requests(model, isJson);
     const headersArrived = (): void => work.headersArrived(lease.attemptId, now());
     const attempt = { lease, controller, timer: work.timer, requests, headersArrived };
-    work.add(lease.attemptId, { model, startedMs: now() }, controller, execute(job, defaultsJson, attempt));
+    const begun = { model, startedMs: now(), capTokens: lease.capTokens };
+    work.add(lease.attemptId, begun, controller, execute(job, defaultsJson, attempt));
   }
 
   #slotsWait(): void {

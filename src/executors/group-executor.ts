@@ -15,6 +15,7 @@ import { openExecutorSocket } from "./executor-socket.ts";
 import { Executor, type Claim, type ExecutorDeps } from "./executor.ts";
 import { KeptSlots } from "./kept-slots.ts";
 import { isolatePaces } from "./paces.ts";
+import { lastsMs, type Unwanted } from "./unwanted.ts";
 import { WorkerDuty } from "./worker-duty.ts";
 import { callsMaxOf, type WorkRules } from "./rules.ts";
 
@@ -104,6 +105,15 @@ export class GroupExecutor {
     }, WORKER_LEAVE_MS);
     const stopTimer = (): void => clearTimeout(giveUp);
     void this.#ended.then(stopTimer);
+  }
+
+  /** The client has left, and wants no answers: attempts that an abort would not make cheaper end here, the others are aborted. */
+  windDown(abortCostOf: (model: string) => Unwanted["abortCost"]): void {
+    const nowMs = Date.now();
+    this.#executor.windDown(({ model, startedMs, capTokens = null }) => {
+      const elapsedMs = nowMs - startedMs;
+      return lastsMs({ elapsedMs, callMs: isolatePaces.callMsOf(model), capTokens, abortCost: abortCostOf(model) });
+    });
   }
 
   async #run(first: ClaimReply | null): Promise<GroupView | null> {

@@ -40,6 +40,11 @@ export class Paces {
     if (this.#of(model).isJson !== isJson) this.#note(model, { isJson });
   }
 
+  /** How long calls of a model last, ms; null = none has ended here. */
+  callMsOf(model: string): number | null {
+    return this.#of(model).callMs;
+  }
+
   /**
    * How many calls of a model an executor can have in flight: those that it can begin in a part of the time that one lasts.
    * `waitedMs`: for how long it has waited for headers by now and got none.

@@ -12,13 +12,15 @@ import { TurnoverSet } from "../renewed/set.ts";
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
 
-/** An attempt's model, with its upstream, and when it began, epoch ms. */
-export type Begun = { model: string; startedMs: number };
+/** An attempt's model, with its upstream, when it began, epoch ms, and the cap of its answer; absent or null = none is known. */
+export type Begun = { model: string; startedMs: number; capTokens?: number | null };
+
+type InFlight = Begun & { abort: AbortController };
 
 export class Worklist {
   readonly #rules: WorkRules;
   readonly #paces: Paces;
-  #running = new TurnoverMap<string, AbortController>();
+  #running = new TurnoverMap<string, InFlight>();
   /** Attempts whose headers have not come. */
   #waitingForHeaders = new TurnoverMap<string, Begun>();
   /** The model of the newest attempt. */
@@ -135,7 +137,7 @@ export class Worklist {
   add(attemptId: string, begun: Begun, abort: AbortController, ended: Promise<Settlement>): void {
     const { model } = begun;
     this.#model = model;
-    this.#running.set(attemptId, abort);
+    this.#running.set(attemptId, { ...begun, abort });
     this.#waitingForHeaders.set(attemptId, begun);
     void ended.then((settlement) => {
       this.#running.delete(attemptId);
@@ -244,7 +246,16 @@ export class Worklist {
 
   /** Aborts attempts: each ends with the outcome of an aborted attempt. */
   abort(attemptIds: readonly string[]): void {
-    for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort();
+    for (const attemptId of attemptIds) this.#running.get(attemptId)?.abort.abort();
+  }
+
+  /** Aborts each attempt in flight after the time that `lastsMs` grants it, unless it has ended by then. */
+  windDown(lastsMs: (begun: Begun) => number): void {
+    for (const [attemptId, begun] of [...this.#running]) {
+      const ms = lastsMs(begun);
+      if (ms <= 0) begun.abort.abort();
+      else this.#deadlines.start(ms, () => this.abort([attemptId]));
+    }
   }
 
   /**

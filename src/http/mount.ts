@@ -16,6 +16,7 @@ import { opsHandlers } from "./discovery/ops.ts";
 import { runPageHandlers } from "./discovery/run-page.ts";
 import { mcpHandlers } from "./mcp/mcp.ts";
 import { batchHandlers } from "./native/batch.ts";
+import { cancelGroupsHandlers } from "./native/cancel-groups.ts";
 import { dagHandlers } from "./native/graph/dag.ts";
 import { dagOutlineHandlers } from "./native/graph/outline.ts";
 import { dagPatchHandlers } from "./native/graph/patch.ts";
@@ -50,6 +51,7 @@ const HANDLERS: Handlers = {
   ...runPageHandlers,
   ...mcpHandlers,
   ...batchHandlers,
+  ...cancelGroupsHandlers,
   ...dagHandlers,
   ...dagOutlineHandlers,
   ...dagPatchHandlers,

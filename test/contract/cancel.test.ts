@@ -154,6 +154,92 @@ describe("DELETE /groups/:id", () => {
   });
 });
 
+const LATCHED = (count: number, latch: string) => Array.from({ length: count }, (_, at) => `{{latch/${latch}}} ${at}`);
+
+describe("a group whose calls in flight may end", () => {
+  it.each([
+    ["DELETE /groups/:id?in_flight=end", (run: RunAccess, at: string) => cancel(run, `${at}?in_flight=end`)],
+    [
+      "POST /groups/cancel with its id",
+      (run: RunAccess, at: string) => run.send("/groups/cancel", { json: { ids: [at.slice("/groups/".length)] } }),
+    ],
+  ])("by %s starts no queued call, and is charged what the answers cost", async (name, stop) => {
+    const run = await openOwn();
+    const latch = `stopped-${name.startsWith("POST")}`;
+    const { at } = await openGroup(run, { prompts: LATCHED(20, latch), concurrency: 5 });
+    await inFlight(5);
+    expect((await stop(run, at)).status).toBe(200);
+    world.upstream.open(latch);
+    const group = groupOf(await endOf(run, at));
+    expect(group.items.map(({ status }) => status)).toEqual([
+      ...Array.from({ length: 5 }, () => "completed"),
+      ...Array.from({ length: 15 }, () => "cancelled"),
+    ]);
+    expect(world.upstream.counters).toMatchObject({ requests: 5, abandoned: 0 });
+    expect(group.items.some((item) => item["estimated"] === true)).toBe(false);
+    await expectNothingReserved(run);
+  });
+
+  it("is found by the key of its request, and its figures are those at the end of its calls", async () => {
+    const run = await openOwn();
+    const headers = (key: string) => ({ "idempotency-key": key });
+    const batch = run.send("/batch", {
+      json: { prompts: ["a", "b", ...LATCHED(9, "keyed")], concurrency: 3 },
+      headers: headers("batch-key"),
+    });
+    const query = run.send("/query", { json: { prompt: "{{latch/keyed}} q" }, headers: headers("query-key") });
+    await inFlight(4);
+    const json = { idempotency_keys: ["batch-key", "query-key", "other"], wait_ms: 60_000 };
+    const cancelled = run.send("/groups/cancel", { json });
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(4);
+    world.upstream.open("keyed");
+    const { json: reply } = await cancelled;
+    const counts = { queued: 0, running: 0, completed: 6, failed: 0, skipped: 0, cancelled: 6 };
+    const { budget } = await documentOf(run);
+    expect(reply).toEqual({
+      object: "cancellation",
+      groups: 2,
+      running: 0,
+      counts,
+      spent_usd: budget.usd.spent,
+      unknown: ["other"],
+    });
+    expect([(await query).status, groupOf(await batch).status]).toEqual([200, "cancelled"]);
+    expect(world.upstream.counters.requests).toBe(6);
+  });
+
+  it("can be aborted afterwards", async () => {
+    const run = await openOwn();
+    const { id, at } = await openGroup(run, { prompts: hanging(4), concurrency: 2 });
+    await inFlight(2);
+    const stopped = await run.send("/groups/cancel", { json: { ids: [id] } });
+    expect(stopped.json).toMatchObject({ running: 1, counts: { running: 2, cancelled: 2 } });
+    const aborted = await closing(2, () => run.send("/groups/cancel", { json: { ids: [id], in_flight: "abort" } }));
+    expect(aborted.json).toMatchObject({ running: 0, counts: { running: 0, cancelled: 4 } });
+    expect(groupOf(await endOf(run, at)).status).toBe("cancelled");
+  });
+
+  it("is not that of another run, nor is a child run stopped by its key", async () => {
+    const [run, other] = [await openOwn(), await openOwn()];
+    const { id } = await openGroup(run, { prompts: LATCHED(1, "of-run") });
+    await other.send("/runs", { json: {}, headers: { "idempotency-key": "child" } });
+    const reply = await other.send("/groups/cancel", { json: { ids: [id], idempotency_keys: ["child"] } });
+    expect(reply.json).toMatchObject({ groups: 0, spent_usd: 0, unknown: ["child", id] });
+    world.upstream.open("of-run");
+  });
+
+  it.each([
+    [{}, "expected the name of a group, in ids or idempotency_keys"],
+    [{ ids: Array.from({ length: 10_001 }, (_, at) => `${at}`) }, "at most 10000"],
+    [{ ids: ["pg-1"], in_flight: "stop" }, "in_flight"],
+    [{ id: "pg-1" }, "ids"],
+  ])("is named in full: %#", async (json, message) => {
+    const run = await openOwn();
+    const answer = await run.send("/groups/cancel", { json });
+    expect([answer.status, errorOf(answer).message]).toEqual([400, expect.stringContaining(message)]);
+  });
+});
+
 describe("DELETE /runs/:id", () => {
   it("closes the calls of batches and queries in flight, and replies to everyone who waits for them", async () => {
     const run = await openOwn();

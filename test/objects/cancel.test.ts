@@ -115,7 +115,7 @@ describe("cancelling a run", () => {
 });
 
 describe("a group that was opened with detach: false", () => {
-  it("is cancelled at once when its client leaves", async () => {
+  it("is cancelled when its client leaves, once its calls in flight have had the time of a short answer", async () => {
     const run = await openRun({ max_parallel: 4 });
     const client = new AbortController();
     const body = { prompts: prompts(9), model: `up/key/attached/${SLOW}`, detach: false };
@@ -123,8 +123,10 @@ describe("a group that was opened with detach: false", () => {
     await untilInFlight("attached", 4);
     client.abort();
     await left.catch(() => null);
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.counts.cancelled).toBe(5);
     await untilClosed("attached", 4);
-    expect((await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+    expect((await upstreamStats("attached")).requests).toBe(4);
     await expectAtRest(run);
   });
 

@@ -1,10 +1,11 @@
 /** Routes of groups that are running or have ended. */
 import * as z from "zod";
 import { batchReply } from "../batch.ts";
+import { cancelGroupsBody, cancelGroupsReply } from "../cancel-groups.ts";
 import { graphOutline, graphReply } from "../graph/replies.ts";
 import { reportDocument, resultsPage, runningGroup, slotLook } from "../groups.ts";
-import { GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../../limits.ts";
-import { GRAPH_ID, asText, idParameter, json, slotStreams, whole } from "./parts.ts";
+import { CANCEL_BODY_BYTES_MAX, GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../../limits.ts";
+import { GRAPH_ID, asText, idParameter, json, jsonBody, slotStreams, whole } from "./parts.ts";
 import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
 
 /** The state of a group after it was cancelled, or if it had already ended. */
@@ -26,6 +27,14 @@ const formatParameter = {
   required: false,
   description: "The form of the report; `coordinator` and `swarm` are JSON forms that other systems read",
   schema: { type: "string" as const, enum: ["markdown", "json", "coordinator", "swarm"] },
+};
+
+const inFlightParameter = {
+  name: "in_flight",
+  in: "query" as const,
+  required: false,
+  description: "What becomes of calls in flight: `abort`, the default, closes their connections; `end` lets them end",
+  schema: { type: "string" as const, enum: ["abort", "end"] },
 };
 
 export const groups = family("Groups", {
@@ -60,7 +69,7 @@ export const groups = family("Groups", {
     guide: "docs/graphs.md",
     where: GRAPH_ID,
     summary: "Cancels a graph: tasks that wait never start, connections to upstreams are closed",
-    parameters: [idParameter],
+    parameters: [idParameter, inFlightParameter],
     replies: { 200: json(stoppedGroup, "The state of the graph") },
   },
   "GET /groups/:id": {
@@ -126,11 +135,21 @@ export const groups = family("Groups", {
     parameters: [idParameter],
     replies: { 200: json(stoppedGroup, "The state of the group") },
   },
+  "POST /groups/cancel": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
+    summary:
+      "Cancels groups by the keys of their requests: queued calls never start, calls in flight end or are aborted",
+    request: jsonBody(cancelGroupsBody),
+    bound: CANCEL_BODY_BYTES_MAX,
+    opensNothing: true,
+    replies: { 200: json(cancelGroupsReply, "How these groups are by now, together") },
+  },
   "DELETE /groups/:id": {
     auth: CLIENTS,
     guide: "docs/groups.md",
     summary: "Cancels a group: queued calls never start, connections to upstreams are closed",
-    parameters: [idParameter],
+    parameters: [idParameter, inFlightParameter],
     replies: { 200: json(stoppedGroup, "The state of the group") },
   },
   "GET /groups/:id/slots/:index": {

@@ -9,6 +9,7 @@ import type { GroupView } from "../../objects/methods/groups.ts";
 import type { RunCaller } from "../../objects/clients/caller.ts";
 import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";
 import type { Opened, OpenGroupDeps } from "../../objects/clients/groups/open-group.ts";
+import type { Upstream } from "../../providers/config/types.ts";
 import { clientTrace } from "../client-trace.ts";
 
 /** What opening a group takes from its request. `capacity`: see OpenGroupDeps. */
@@ -40,7 +41,9 @@ export function groupOfClient(
   const executor = executorOf(c, run, opened, group);
   const left = (): void => {
     if (group.detach) return executor?.leave();
-    const cancelled = run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(opened.seq));
+    const inFlight = executor === null ? "abort" : "end";
+    const cancelled = run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(opened.seq, inFlight));
+    executor?.windDown((model) => abortCostOf(c, model));
     // Should this Worker end as well, the run object misses its followers and cancels the group itself.
     c.executionCtx.waitUntil(cancelled.catch(() => undefined));
   };
@@ -48,6 +51,12 @@ export function groupOfClient(
   else signal.addEventListener("abort", left);
   const reader = new GroupReader(run, opened.seq, signal);
   return executor === null ? reader : new ExecutedGroup(reader, executor);
+}
+
+/** What an abort is charged at the upstream of a model's full name. */
+function abortCostOf(c: Context<AppEnv>, model: string): Upstream["abortCost"] {
+  const upstream = c.get("config").upstreams.find(({ name }) => model.startsWith(`${name}/`));
+  return upstream?.abortCost ?? "reservation";
 }
 
 function executorOf(

@@ -5,6 +5,7 @@ import { graphMembers, withTaskIds } from "../replies/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
+import { parseCancelQuery } from "../../contract/cancel-groups.ts";
 import { parseGroupQuery, parseReportQuery, parseResultsQuery, type ReportFormat } from "../../contract/groups.ts";
 import { groupSalt, groupSeqOfId } from "../../run/queue/group-id.ts";
 import { Refusal } from "../../errors.ts";
@@ -44,9 +45,11 @@ export const groupHandlers = {
 } satisfies Partial<Handlers>;
 
 async function cancel(c: Context<AppEnv>): Promise<Response> {
+  const inFlight = parseCancelQuery(c.req.query());
+  if (!inFlight.ok) throw new Refusal(inFlight.reason);
   const { group, seq } = await findGroup(c, 0);
   const run = new RunCaller(c.env, group.runId);
-  const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq));
+  const view = await run.callWithRetry<GroupView | null>((stub) => stub.cancelGroup(seq, inFlight.value));
   if (view === null) throw notFound(group.id);
   return c.json(runningJson(view));
 }

@@ -1,4 +1,5 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
+import type { InFlightRule } from "../../contract/cancel-groups.ts";
 import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
@@ -140,6 +141,18 @@ export type GroupView = {
   missing?: number[];
   /** Set while it waits for a higher limit of its run. */
   paused?: { dimension: Dimension; sinceMs: number };
+};
+
+/** Groups to cancel, by the Idempotency-Keys of their requests and by their ids. */
+export type CancelGroupsRequest = { keys: string[]; ids: string[]; inFlight: InFlightRule };
+
+/** How these groups are by now. `running`: the names of those that have calls in flight; `unknown`: names of no group. */
+export type CancelGroupsReply = {
+  groups: number;
+  running: string[];
+  counts: Record<SlotState, number>;
+  costNanoUsd: number;
+  unknown: string[];
 };
 
 /** A failed slot of a group with tiers; `id` is the client's custom id. */

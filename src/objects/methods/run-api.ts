@@ -3,6 +3,7 @@
  * attempts settle once, by id; groups and children open once, by key. `caller` is the id of the calling run, null for
  * the operator; a run may be read, closed and cancelled by itself and by its ancestors.
  */
+import type { InFlightRule } from "../../contract/cancel-groups.ts";
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts";
 import type { Quote } from "../../run/money/quote.ts";
@@ -29,6 +30,8 @@ import type {
   AppendPlanRequest,
   ChangeGraphReply,
   ChangeGraphRequest,
+  CancelGroupsReply,
+  CancelGroupsRequest,
   ClaimReply,
   EndedReply,
   GroupView,
@@ -244,8 +247,14 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** The beginning of the prompt of a slot's call; null if it has none, or its body is in R2. */
   promptHead(seq: number, index: number): string | null;
 
-  /** Cancels a group: queued slots never start, running ones are aborted. Its state afterwards; null if there is no such group. */
-  cancelGroup(seq: number): Promise<GroupView | null>;
+  /**
+   * Cancels a group: queued slots never start, running ones are aborted or end by themselves. Its state afterwards; null if there
+   * is no such group.
+   */
+  cancelGroup(seq: number, inFlight?: InFlightRule): Promise<GroupView | null>;
+
+  /** The same for many groups; repeated, it says how they are by then. */
+  cancelGroups(request: CancelGroupsRequest): Promise<CancelGroupsReply>;
 
   /** Lets a group start that awaits its confirmation; any other stays as it is. Its state afterwards; null if there is no such group. */
   confirmGroup(seq: number): Promise<GroupView | null>;
