@@ -9,6 +9,7 @@ it("keeps open what reads, ends, frees and delivers, and refuses the rest: of ev
   expect(goesOn.toSorted()).toEqual([
     "PATCH /runs/:id",
     "POST /dag/validate",
+    "POST /groups/cancel",
     "POST /mcp",
     "POST /runs/:id/claim",
     "POST /runs/:id/close",
