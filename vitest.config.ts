@@ -83,8 +83,8 @@ export default defineConfig({
           exclude: [...supportTests],
           globalSetup: ["test/setup/quiet-runtime.ts"],
           setupFiles: ["test/setup/objects.ts"],
-          // A runtime for each file: runs of earlier files report, keep alarms and use the same gates, which other files count.
-          isolate: true,
+          // A runtime loads the gateway once, which takes as long as the tests of a file. Each file begins without objects of others.
+          isolate: false,
           testTimeout: 60_000,
           hookTimeout: 60_000,
           // Long enough for a busy machine, and shorter than a found lease's term: what only its end would bring fails.

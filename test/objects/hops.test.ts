@@ -2,9 +2,11 @@
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { CREDIT_AFTER_CALLS, PAGES_CALL_CHARS_MAX } from "../../src/limits.ts";
-import { hopsOf } from "../support/objects-hops.ts";
+import { hopsOf, watchHops } from "../support/objects-hops.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
+
+watchHops();
 
 /** Sends a request and reads its answer to the end. */
 async function post(run: TestRun, path: string, body: unknown, headers?: Record<string, string>): Promise<void> {

@@ -37,7 +37,6 @@ export type Hops = {
 
 /** Makes one request and counts; no other may be under way. */
 export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
-  watch();
   request = { chain: [] };
   firstFetch = null;
   sent.clear();
@@ -50,7 +49,8 @@ export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
   return { beforeUpstream: firstFetch, inAll: request.chain };
 }
 
-function watch(): void {
+/** Starts watching, if no file of this runtime has. Before the first request of a test file. */
+export function watchHops(): void {
   if (isWatching) return;
   isWatching = true;
   const namespaces: object = Reflect.getPrototypeOf(env.RUN) ?? {};

@@ -1,6 +1,6 @@
 /** Counts the operations of calls that wait at a latch of the upstream: see counted.ts. */
 import { evictDurableObject } from "cloudflare:test";
-import { expect } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import {
   CALL_SOCKET_AFTER_MS,
   HEARTBEAT_MS,
@@ -30,8 +30,20 @@ const LEARNED = new Paces();
 LEARNED.headersArrived("up/counted", 700);
 LEARNED.answered("up/counted", CALL_MS);
 LEARNED.requests("plain/counted", true);
-/** Calls of tests are short, and the later their headers are, the busier the machine is. */
-isolatePaces.reachOf = (model, _, rules) => LEARNED.reachOf(model, 0, rules);
+const plainReach = isolatePaces.reachOf;
+
+/**
+ * Lets executors know this in the tests of the file that calls it: calls of tests are short, and the later their headers are,
+ * the busier the machine is. Other files share the isolate: there, executors must see that headers do not come, or they start no lanes.
+ */
+export function knowPaces(): void {
+  beforeAll(() => {
+    isolatePaces.reachOf = (model, _, rules) => LEARNED.reachOf(model, 0, rules);
+  });
+  afterAll(() => {
+    isolatePaces.reachOf = plainReach;
+  });
+}
 
 /** What starts calls that wait at the latch `key` of the upstream, and resolves when the client has its answer. */
 export type Start = (run: TestRun, key: string, calls: number) => Promise<unknown>;

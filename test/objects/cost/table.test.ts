@@ -5,10 +5,11 @@ import { meterObjects, resetMeter } from "../../support/objects-meter.ts";
 import { openLatch, openRun, type TestRun } from "../../support/objects-run.ts";
 import { BOUNDS, type WayIn } from "./bounds.ts";
 import type { Counted } from "./counted.ts";
-import { countAlone, countBatch, countSingle, TOOL_HOST, type Start } from "./measure.ts";
+import { countAlone, countBatch, countSingle, knowPaces, TOOL_HOST, type Start } from "./measure.ts";
 import * as ways from "./ways.ts";
 
 meterObjects();
+knowPaces();
 
 const run = (width: number): Promise<TestRun> => openRun({ max_parallel: width });
 
