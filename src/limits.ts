@@ -484,8 +484,8 @@ export const CALL_MS_ASSUMED = 5_000;
 /** Models of which an isolate knows how soon their headers come: each is three numbers and a name. */
 export const MODEL_PACES_KEPT = 256;
 /**
- * Longest time between two looks at an executor whose fetches all wait for headers, ms: after a wait of the sum of all looks,
- * its reach is the least it can be.
+ * Longest time between two looks at an executor whose fetches all wait for headers, ms: nothing beside headers that come after tens of
+ * seconds, and a timer that costs nothing where calls are in flight anyway.
  */
 export const FULL_CHECK_MS_MAX = 2_560;
 /** Most attempts that such a Worker holds where nothing limits them: no run is wider. */

@@ -23,7 +23,7 @@ export class Fullness {
   #sinceMs: number | null = null;
   #cancelCheck: () => void = () => undefined;
   #reach: number | null = null;
-  /** Whether it has looked for the last time: what it reaches becomes no less. */
+  /** Whether it reaches as few as it can with the fetches that may wait for headers. */
   #isLeast = false;
   /** The reach that a claim has reported. */
   #reported: number | null = null;
@@ -65,12 +65,12 @@ export class Fullness {
     this.#cancelCheck();
   }
 
+  /** Looks for as long as it is full: calls end while no headers come, and then it holds fewer than before. */
   #checkAfter(ms: number, work: Worklist): void {
     this.#cancelCheck = this.#deps.after(ms, () => {
-      this.#isLeast = ms >= FULL_CHECK_MS_MAX;
       this.#look(work);
       if (this.mustReport) this.#deps.nudge();
-      if (this.#sinceMs !== null && !this.#isLeast) this.#checkAfter(ms * 2, work);
+      if (this.#sinceMs !== null) this.#checkAfter(Math.min(ms * 2, FULL_CHECK_MS_MAX), work);
     });
   }
 
@@ -78,5 +78,6 @@ export class Fullness {
     if (this.#sinceMs === null || work.room > 0) return;
     const waitedMs = this.#deps.now() - Math.max(this.#sinceMs, work.headersAtMs ?? 0);
     this.#reach = Math.max(work.running, work.reachAfter(waitedMs));
+    this.#isLeast = this.#reach <= work.waitingMax;
   }
 }

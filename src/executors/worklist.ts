@@ -101,6 +101,11 @@ export class Worklist {
     return Math.max(0, Math.min(callsMax - this.#running.size, waitingMax - this.#waitingForHeaders.size));
   }
 
+  /** How many attempts may wait for headers at once. */
+  get waitingMax(): number {
+    return this.#rules.waitingMax;
+  }
+
   /** How many attempts it can have in flight, if it has waited so long for headers and got none. */
   reachAfter(waitedMs: number): number {
     if (this.#waitingForHeaders.size < this.#rules.waitingMax) return this.#rules.callsMax;

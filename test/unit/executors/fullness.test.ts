@@ -3,6 +3,8 @@ import { Fullness } from "../../../src/executors/fullness.ts";
 import { Paces } from "../../../src/executors/paces.ts";
 import { Worklist } from "../../../src/executors/worklist.ts";
 import { LANES_JOIN_MS } from "../../../src/limits.ts";
+import type { Settlement } from "../../../src/objects/methods/groups.ts";
+import { success } from "../../support/engine.ts";
 
 /** An executor with six fetches that may wait, its clock, and how often it was made to claim. */
 function makeFull(paces = new Paces()) {
@@ -19,8 +21,17 @@ function makeFull(paces = new Paces()) {
       return () => void (timers = timers.filter((each) => each !== timer));
     },
   });
-  const begin = (attemptId: string): void =>
-    work.add(attemptId, { model: "m", startedMs: nowMs }, new AbortController(), new Promise(() => undefined));
+  const ends = new Map<string, () => void>();
+  const begin = (attemptId: string): void => {
+    const { promise, resolve } = Promise.withResolvers<Settlement>();
+    ends.set(attemptId, () => resolve({ attemptId, outcome: success() }));
+    work.add(attemptId, { model: "m", startedMs: nowMs }, new AbortController(), promise);
+  };
+  const end = async (attemptId: string): Promise<void> => {
+    ends.get(attemptId)?.();
+    await Promise.resolve();
+    await Promise.resolve();
+  };
   const pass = (ms: number): void => {
     for (const untilMs = nowMs + ms; ;) {
       const due = timers.filter(({ atMs }) => atMs <= untilMs).toSorted((a, b) => a.atMs - b.atMs)[0];
@@ -36,7 +47,17 @@ function makeFull(paces = new Paces()) {
     pass(0);
   };
   for (let at = 0; at < 6; at++) begin(`${at}.1`);
-  return { work, fullness, begin, pass, late, nudges: () => nudges, timers: () => timers.length, now: () => nowMs };
+  return {
+    work,
+    fullness,
+    begin,
+    end,
+    pass,
+    late,
+    nudges: () => nudges,
+    timers: () => timers.length,
+    now: () => nowMs,
+  };
 }
 
 describe("an executor whose six fetches wait for headers while slots wait", () => {
@@ -78,6 +99,44 @@ describe("an executor whose six fetches wait for headers while slots wait", () =
     pass(60_000);
     report();
     expect(reported).toEqual([23, 7, 6]);
+  });
+
+  it("reports six at last also of a model whose calls are known to last for minutes", () => {
+    const paces = new Paces();
+    paces.headersArrived("m", 1_000);
+    paces.answered("m", 120_000);
+    const { fullness, work, pass } = makeFull(paces);
+    fullness.note(true, work);
+    const reported: number[] = [];
+    for (let step = 0; step < 60; step++) {
+      pass(1_000);
+      if (!fullness.mustReport || fullness.reach === null) continue;
+      reported.push(fullness.reach);
+      fullness.reported(fullness.reach);
+    }
+    expect(reported[0]).toBe(64);
+    expect(reported.at(-1)).toBe(6);
+    expect(reported.length).toBeLessThanOrEqual(12);
+  });
+
+  it("reports how few it holds once calls have ended while the headers of others do not come", async () => {
+    const { fullness, work, begin, end, pass, now } = makeFull();
+    // As many as it may hold, of which three wait for headers.
+    for (let at = 6; at < 64; at++) begin(`${at}.1`);
+    for (let at = 0; at < 61; at++) work.headersArrived(`${at}.1`, now());
+    fullness.note(true, work);
+    pass(20_000);
+    fullness.reported(fullness.reach ?? 0);
+    expect([fullness.reach, fullness.mustReport]).toEqual([64, false]);
+    // Three more begin in the place of others, and then the rest ends: nothing but six that wait is left.
+    for (let at = 0; at < 3; at++) {
+      await end(`${at}.1`);
+      begin(`${at + 64}.1`);
+    }
+    for (let at = 3; at < 61; at++) await end(`${at}.1`);
+    expect([work.running, work.room]).toEqual([6, 0]);
+    pass(10_000);
+    expect([fullness.reach, fullness.mustReport]).toEqual([6, true]);
   });
 
   it("reports six at once for a model that answers with JSON", () => {
