@@ -7,9 +7,9 @@ import { expireCredits } from "../../src/run/steps/report-credit.ts";
 import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/run/steps/settle.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
-import { LEASE_TTL_MS, LONG_POLL_MS, LOST_CALL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
+import { LONG_POLL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
 import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../../src/objects/address.ts";
-import { alarmMs } from "../alarm-time.ts";
+import { AlarmClock, type AlarmState } from "./alarm-clock.ts";
 import type { Submit } from "./turns/commit-queue.ts";
 import { endRun } from "./end.ts";
 import { dropBodies } from "./groups/bodies.ts";
@@ -28,83 +28,6 @@ import type { Patches } from "./tree/patch.ts";
 const NOBODY = (): boolean => false;
 
 const UNFOLLOWED = "no client follows the group any more, and it was opened with detach: false";
-
-/** What of a run decides when its alarm fires; times in epoch ms, null = never. Getters, because some visit every attempt. */
-export type AlarmState = {
-  /** When the run expires; null once it has ended. */
-  readonly expiresAtMs: number | null;
-  /** Whether groups are open or attempts in flight: a lease may expire, or a lane be missing. */
-  readonly hasWork: boolean;
-  /** Whether groups are open: an instance that the alarm wakes may have to miss the executors of these. */
-  readonly hasGroups: boolean;
-  /** When the first lease in flight expires by itself. */
-  readonly leaseEndMs: number | null;
-  /** When the next retry is due, deadline passes or cool-down ends, if no timer is set for it. */
-  readonly readyAtMs: number | null;
-  /** When the first group is to be cancelled, or plan to be closed, because its client is gone. */
-  readonly lapseAtMs: number | null;
-  /** Whether only single calls are in flight whose loss nobody waits for: a turn would find it, too. */
-  readonly mayLookLate: boolean;
-  /** When the first child whose opening was not confirmed is to be cancelled. */
-  readonly childDueMs: number | null;
-  /** When the first staged upload is to be dropped. */
-  readonly uploadDueMs: number | null;
-  /** When the first tool permit expires; null until the run has ended: before, the next tool call frees it. */
-  readonly toolPermitEndMs: number | null;
-  /** Whether relatives, lanes with attempts to abort, or objects that feed providers' batches must be notified. */
-  readonly mustCallOthers: boolean;
-  readonly isReservationInDoubt: boolean;
-  /** In how many ms the log is to be exported; null = it is, or never will be. */
-  readonly exportDelayMs: number | null;
-  readonly deleteAtMs: number | null;
-};
-
-/** What of the alarm itself decides. */
-export type AlarmTimes = {
-  /** What the alarm is set to; null = it is not set. */
-  armedMs: number | null;
-  /** A time by which the alarm was requested whatever the state says. */
-  requestedMs: number | null;
-  /** Jobs failed: nothing but a request makes the alarm fire before this. */
-  retryAtMs: number | null;
-};
-
-/** The time to set the alarm to; null = leave it as it is. The only place where the next alarm is computed. */
-export function nextAlarmMs(
-  run: AlarmState,
-  { armedMs, requestedMs, retryAtMs }: AlarmTimes,
-  nowMs: number,
-): number | null {
-  const isUrgent = run.mustCallOthers || run.deleteAtMs !== null || requestedMs !== null;
-  // Every new lease outlasts an alarm that is this near, so the leases need not be visited. Most turns return here.
-  const isEarly = armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && armedMs <= (run.readyAtMs ?? Infinity);
-  if (isEarly && !isUrgent) return null;
-  const byState = Math.max(dueMs(run, nowMs), retryAtMs ?? -Infinity);
-  const dueAtMs = alarmMs(Math.min(byState, requestedMs ?? Infinity), nowMs);
-  // An alarm that is set too early stays: setting it costs a row, and when it fires it is set anew.
-  return dueAtMs < (armedMs ?? Infinity) ? dueAtMs : null;
-}
-
-function dueMs(run: AlarmState, nowMs: number): number {
-  const times = [run.expiresAtMs, run.readyAtMs, run.lapseAtMs, run.childDueMs, run.uploadDueMs];
-  times.push(run.toolPermitEndMs, run.deleteAtMs);
-  if (run.hasWork) times.push(workDueMs(run, nowMs));
-  if (run.mustCallOthers) times.push(nowMs);
-  if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
-  if (run.exportDelayMs !== null) times.push(nowMs + run.exportDelayMs);
-  return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
-}
-
-/**
- * The leases of executors with a socket outlast the alarm: should all of them end together with this instance, the next one
- * waits for the leases that it finds, and both must pass within a minute.
- */
-function workDueMs(run: AlarmState, nowMs: number): number {
-  if (run.mayLookLate) return nowMs + LOST_CALL_MS;
-  const lookAtMs = nowMs + LEASE_TTL_MS;
-  const leaseEndMs = run.leaseEndMs ?? lookAtMs;
-  return run.hasGroups ? Math.min(leaseEndMs, lookAtMs) : leaseEndMs;
-}
 
 function alarmStateOf(
   run: RunState,
@@ -209,18 +132,19 @@ export class RunAlarm {
   readonly #store: RunStore;
   readonly #recovery: LeaseRecovery;
   readonly #host: AlarmHost;
-  #times: AlarmTimes = { armedMs: null, requestedMs: null, retryAtMs: null };
+  readonly #clock: AlarmClock;
 
   constructor(objects: Objects, store: RunStore, recovery: LeaseRecovery, host: AlarmHost) {
     this.#objects = objects;
     this.#store = store;
     this.#recovery = recovery;
     this.#host = host;
+    this.#clock = new AlarmClock((atMs) => store.setAlarm(atMs));
   }
 
   /** The alarm that an earlier instance has set, so that this one does not set it again; null = none. */
   restored(armedMs: number | null): void {
-    this.#times.armedMs ??= armedMs;
+    this.#clock.restored(armedMs);
   }
 
   /** Sets the alarm for leases that this instance found in the rows: nothing else may look for them in time. */
@@ -236,30 +160,23 @@ export class RunAlarm {
     return alarmStateOf(run, { isFollowed, hasFound, exportDelayMs });
   }
 
-  /** Sets the alarm, if it must fire earlier than it is set to. */
-  arm(nowMs: number): void {
+  /**
+   * Sets the alarm, if it must fire earlier than it is set to.
+   * @param requestedMs A time by which it must fire whatever the state says; null = none.
+   */
+  arm(nowMs: number, requestedMs: number | null = null): void {
     const { run } = this.#host;
-    const atMs = run === null ? null : nextAlarmMs(this.#stateOf(run), this.#times, nowMs);
-    this.#times.requestedMs = null;
-    if (atMs === null) return;
-    this.#times.armedMs = atMs;
-    this.#store.setAlarm(atMs);
+    if (run !== null) this.#clock.arm(this.#stateOf(run), nowMs, requestedMs);
   }
 
   /** Makes the alarm fire at once. */
   fireNow(nowMs: number): void {
-    this.fireAt(nowMs, nowMs);
-  }
-
-  /** Makes the alarm fire at `atMs` at the latest. */
-  fireAt(atMs: number, nowMs: number): void {
-    this.#times.requestedMs = Math.min(this.#times.requestedMs ?? Infinity, atMs);
-    this.arm(nowMs);
+    this.arm(nowMs, nowMs);
   }
 
   /** Does every job of the alarm and sets the next one. */
   async fire(): Promise<void> {
-    this.#times = { armedMs: null, requestedMs: null, retryAtMs: null };
+    this.#clock.fired();
     const { run } = this.#host;
     if (run === null) return;
     this.#host.logExport?.start();
@@ -277,14 +194,12 @@ export class RunAlarm {
       if (Date.now() >= (run.deleteAtMs ?? Infinity)) return await this.#host.deleteRun(run);
       await this.#host.reportSummary();
       const nowMs = Date.now();
-      if (unreached > 0) this.#times.requestedMs = nowMs + NOTIFY_RETRY_MS;
-      this.arm(nowMs);
+      this.arm(nowMs, unreached > 0 ? nowMs + NOTIFY_RETRY_MS : null);
       await this.#outliveFoundLeases(run);
     } catch (error) {
       console.error(`${run.settings.id} could not notify its relatives; it will retry`, error);
       const nowMs = Date.now();
-      // Discarded, because turns during the jobs may have set the alarm to fire at once: the retry replaces that.
-      this.#times = { armedMs: null, requestedMs: null, retryAtMs: nowMs + NOTIFY_RETRY_MS };
+      this.#clock.failed(nowMs + NOTIFY_RETRY_MS);
       this.arm(nowMs);
     }
   }

@@ -262,7 +262,7 @@ export class RunLifecycle implements AlarmHost {
     const sent = summaries
       .deliver(() => this.#sendSummary(run, text, nowMs))
       .then((isSent) => {
-        if (!isSent && run.isFinal) this.alarm.fireAt(Date.now() + NOTIFY_RETRY_MS, Date.now());
+        if (!isSent && run.isFinal) this.alarm.arm(Date.now(), Date.now() + NOTIFY_RETRY_MS);
       });
     this.#ctx.waitUntil(sent);
   }

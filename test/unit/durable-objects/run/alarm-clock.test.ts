@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { nextAlarmMs, type AlarmState, type AlarmTimes } from "../../../../durable-objects/run/alarm.ts";
+import {
+  AlarmClock,
+  nextAlarmMs,
+  type AlarmState,
+  type AlarmTimes,
+} from "../../../../durable-objects/run/alarm-clock.ts";
 import {
   EXECUTOR_LEASE_MS,
   FOUND_LEASE_TTL_MS,
@@ -129,5 +134,56 @@ describe("the next alarm of a run", () => {
     expect(next({}, { requestedMs: NOW + 10 })).toBe(NOW + 10);
     expect(next({ uploadDueMs: NOW + 5 }, { requestedMs: NOW + 10 })).toBe(NOW + 5);
     expect(next({}, { requestedMs: NOW + 10, armedMs: NOW + 10 })).toBe(null);
+  });
+});
+
+describe("the alarm of an instance", () => {
+  /** An alarm, and the times that it was set to. */
+  function makeClock(): { clock: AlarmClock; set: number[] } {
+    const set: number[] = [];
+    return { clock: new AlarmClock((atMs) => set.push(atMs)), set };
+  }
+
+  it("keeps the earlier of two times for which it was requested, in either order, and is set no more often", () => {
+    const { clock, set } = makeClock();
+    clock.arm(IDLE, NOW, NOW + 500);
+    clock.arm(IDLE, NOW, NOW + 900);
+    expect(set).toEqual([NOW + 500]);
+    clock.arm(IDLE, NOW, NOW);
+    clock.arm(IDLE, NOW, NOW + 500);
+    clock.arm(IDLE, NOW);
+    expect(set).toEqual([NOW + 500, SOON]);
+  });
+
+  it("fires once for a request: what is due next is set anew", () => {
+    const { clock, set } = makeClock();
+    clock.arm(IDLE, NOW, NOW + 5);
+    clock.fired();
+    clock.arm(IDLE, NOW + 5);
+    expect(set).toEqual([NOW + 5, EXPIRY]);
+  });
+
+  it("waits for the retry of jobs that have failed, though it was set to fire at once meanwhile, unless it is requested again", () => {
+    const { clock, set } = makeClock();
+    const mustCall = { ...IDLE, mustCallOthers: true };
+    clock.fired();
+    clock.arm(mustCall, NOW);
+    clock.failed(NOW + NOTIFY_RETRY_MS);
+    clock.arm(mustCall, NOW);
+    clock.arm(mustCall, NOW + 1);
+    expect(set).toEqual([SOON, NOW + NOTIFY_RETRY_MS]);
+    clock.arm(mustCall, NOW + 1, NOW + 1);
+    expect(set.at(-1)).toBe(NOW + 2);
+  });
+
+  it("leaves an alarm that an earlier instance has set if that is early enough", () => {
+    const { clock, set } = makeClock();
+    clock.restored(NOW + 400);
+    clock.arm(IDLE, NOW, NOW + 400);
+    expect(set).toEqual([]);
+    clock.arm(IDLE, NOW, NOW + 300);
+    clock.restored(NOW + 900);
+    clock.arm(IDLE, NOW, NOW + 800);
+    expect(set).toEqual([NOW + 300]);
   });
 });
