@@ -8,7 +8,6 @@ import { PREFIXES_KEPT } from "../../limits.ts";
 type Entry = {
   /** The attempt that leads; null = none does. */
   leader: string | null;
-  groupSeq: number;
   /** Since when it does, and how long the others wait for it, ms. */
   sinceMs: number;
   waitMs: number;
@@ -17,7 +16,7 @@ type Entry = {
 };
 
 /** What a leader starts with. `contextKey`: as `SharedPrefix.key`. */
-export type Leading = { attemptId: string; groupSeq: number; waitMs: number };
+export type Leading = { attemptId: string; waitMs: number };
 
 export class Prefixes {
   /** By the key of the prefix and the model; the least recently used first. */
@@ -44,11 +43,11 @@ export class Prefixes {
   }
 
   /** An attempt with this prefix starts; true = it leads. */
-  start(name: string, { attemptId, groupSeq, waitMs }: Leading, nowMs: number): boolean {
+  start(name: string, { attemptId, waitMs }: Leading, nowMs: number): boolean {
     const entry = this.#entries.get(name);
     if (entry !== undefined && (entry.leader !== null || nowMs < entry.warmUntilMs)) return false;
     this.#entries.delete(name);
-    this.#entries.set(name, { leader: attemptId, groupSeq, sinceMs: nowMs, waitMs, warmUntilMs: 0 });
+    this.#entries.set(name, { leader: attemptId, sinceMs: nowMs, waitMs, warmUntilMs: 0 });
     this.#leaders.set(attemptId, name);
     const [oldest] = this.#entries.keys();
     if (this.#entries.size > PREFIXES_KEPT && oldest !== undefined) this.#forget(oldest);
@@ -72,15 +71,6 @@ export class Prefixes {
   gone(attemptId: string): void {
     const name = this.#leaders.get(attemptId);
     if (name !== undefined) this.#forget(name);
-  }
-
-  /** The prefix that calls of a group wait for; null = none. */
-  awaitedIn(groupSeq: number, nowMs: number): string | null {
-    for (const name of this.#leaders.values()) {
-      const entry = this.#entries.get(name);
-      if (entry?.groupSeq === groupSeq && nowMs < entry.sinceMs + entry.waitMs) return name;
-    }
-    return null;
   }
 
   /** When the next call waits no longer for its leader; null = none waits. */

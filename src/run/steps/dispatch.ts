@@ -9,7 +9,7 @@ import { shapeOf } from "../money/template.ts";
 import type { Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
-import type { Reason } from "../../errors.ts";
+import type { Dimension, Reason } from "../../errors.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
@@ -38,7 +38,9 @@ import type { BodyState, EngineState } from "../state.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import { isAtStandardTier, sentTierOf, tieredFacts } from "./sent-tier.ts";
 import { gateTokensOf } from "../leases/tokens.ts";
-import { mayPause, pauseGroup, resumeGroups } from "./paused.ts";
+import { stoppedAt } from "./blocked.ts";
+import { mayPause, pauseGroup, resumeGroups, shortOf } from "./paused.ts";
+import { waitAt, type LineWait } from "./waiting.ts";
 
 /** An attempt to make, and its executor: a lane or the Worker of the slot's group by its number, or that of a single call. */
 export type Assignment = { lease: AttemptInFlight; timeoutMs: number } & (
@@ -56,6 +58,28 @@ export type Dispatched = {
   /** Whether a group that had paused goes on: its lanes have ended meanwhile. */
   hasResumed: boolean;
 };
+
+/** Why a queued slot or call does not start. */
+export type Hold =
+  /** Its group awaits its confirmation. */
+  | { kind: "confirmation" }
+  /** Its group waits for a higher limit, in this dimension. */
+  | { kind: "exhausted"; dimension: Dimension }
+  /** No gate lets it start; the wait of the one that does first. */
+  | { kind: "gate"; wait: LineWait }
+  | { kind: "retry"; readyAtMs: number }
+  /** Another call writes the beginning of its prompt, of this name, to the provider's cache. */
+  | { kind: "prefix"; name: string }
+  /** The next attempt waits for the budget: the refusal that it would get if it did not. */
+  | { kind: "budget"; reason: Reason }
+  /** A permit of its run, group or target, or an executor that takes it. */
+  | { kind: "permit" };
+
+/** The slots of a group that wait in one line: the first of them, and until when for a retry; null = they could start. */
+export type Queued = { groupSeq: number; line: string; first: number; notBeforeMs: number | null };
+
+/** What keeps the first of a bucket from beginning, whoever had room for it. */
+type Bar = "confirmation" | "paused" | "gate" | "permit";
 
 /** The first queued slot or call with what its attempt needs, whoever will execute it. */
 type Candidate = {
@@ -87,7 +111,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const awaiting = new Set<Bucket>();
   const gates = gatesOf(state, nowMs);
   const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
-  while (!state.isPaused && state.attempts.size + state.credits.permits < state.width) {
+  while (!isFull(state)) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
@@ -101,7 +125,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       endReplayed(state, id, recalled, nowMs);
       continue;
     }
-    const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
+    const candidate = candidateOf(state, bucket.groupSeq, id, gates);
     if (follows(state, bucket, id, candidate)) {
       state.queue.take(bucket);
       continue;
@@ -131,41 +155,78 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   return result;
 }
 
-/**
- * The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes
- * nothing.
- */
+/** The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes nothing. */
 export function startableGroup(state: EngineState, nowMs: number): number | null {
-  if (state.isPaused || state.attempts.size + state.credits.permits >= state.width) return null;
+  const next = nextOf(state, ({ groupSeq }) => groupSeq !== 0, gatesOf(state, nowMs), nowMs);
+  return next === null || next.waitsFor !== null ? null : next.groupSeq;
+}
+
+/**
+ * Why queued slots do not start, as dispatch decides it, line by line. It is found out when someone looks: turns pay nothing for
+ * it. Changes nothing.
+ */
+export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => Hold {
   const gates = gatesOf(state, nowMs);
+  let next: ReturnType<typeof nextOf> | undefined;
+  return ({ groupSeq, line, first, notBeforeMs }) => {
+    const bar = barOf(state, { groupSeq, upstream: line }, gates);
+    if (bar === "confirmation") return { kind: "confirmation" };
+    const paused = state.groups.get(groupSeq)?.paused ?? null;
+    const dimension = paused === null ? null : shortOf(state, paused);
+    if (dimension !== null) return { kind: "exhausted", dimension };
+    // A key that is stopped is what all wait for, also while one finds out whether it works again.
+    const wait = (bar === "gate" ? waitAt(state, line, nowMs) : null) ?? stoppedAt(state, line);
+    if (wait !== null) return { kind: "gate", wait };
+    if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyAtMs: notBeforeMs };
+    if (bar !== null || isFull(state)) return { kind: "permit" };
+    const candidate = candidateOf(state, groupSeq, first, gates);
+    if (waitsForPrefix(state, candidate, nowMs)) return { kind: "prefix", name: candidate.prefix.name };
+    // What waits for money is not overtaken.
+    next = next === undefined ? nextOf(state, () => true, gates, nowMs) : next;
+    const reason = next?.waitsFor ?? null;
+    return reason === null ? { kind: "permit" } : { kind: "budget", reason };
+  };
+}
+
+/**
+ * The group of what dispatch starts next among the buckets that are meant, if an executor had room for it, and the refusal that it
+ * waits to avoid; null = nothing. Changes nothing.
+ */
+function nextOf(
+  state: EngineState,
+  isMeant: (bucket: Bucket) => boolean,
+  gates: Gates,
+  nowMs: number,
+): { groupSeq: number; waitsFor: Reason | null } | null {
+  if (isFull(state)) return null;
   const awaiting = new Set<Bucket>();
-  const isOfGroup = (bucket: Bucket): boolean =>
-    bucket.groupSeq !== 0 && !awaiting.has(bucket) && mayBegin(state, bucket, gates);
+  const eligible = (bucket: Bucket): boolean =>
+    isMeant(bucket) && !awaiting.has(bucket) && barOf(state, bucket, gates) === null;
   for (;;) {
-    const bucket = state.queue.best(nowMs, isOfGroup);
+    const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) return null;
-    const candidate = slotCandidate(state, id, gates);
+    const candidate = candidateOf(state, bucket.groupSeq, id, gates);
     if (!waitsForPrefix(state, candidate, nowMs)) {
-      return decide(state, candidate, nowMs).kind === "wait" ? null : bucket.groupSeq;
+      const decided = decide(state, candidate, nowMs);
+      return { groupSeq: bucket.groupSeq, waitsFor: decided.kind === "wait" ? decided.reason : null };
     }
     awaiting.add(bucket);
   }
 }
 
-/** Why the slot or call that starts next waits for the budget; null = it does not. Changes nothing. */
-export function budgetWait(state: EngineState, nowMs: number): Reason | null {
-  const gates = gatesOf(state, nowMs);
-  const bucket = state.queue.best(nowMs, (candidate) => mayBegin(state, candidate, gates));
-  const id = bucket === null ? undefined : headOf(bucket);
-  if (bucket === null || id === undefined) return null;
-  const candidate = bucket.groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
-  const decided = decide(state, candidate, nowMs);
-  return decided.kind === "wait" ? decided.reason : null;
+/** Whether the run lets no more attempts start. */
+function isFull({ isPaused, attempts, credits, width }: EngineState): boolean {
+  return isPaused || attempts.size + credits.permits >= width;
 }
 
 /** Whether a call waits for another one to write the beginning of its prompt to the provider's cache. */
-function waitsForPrefix({ prefixes }: EngineState, { prefix }: Candidate, nowMs: number): boolean {
+function waitsForPrefix(
+  { prefixes }: EngineState,
+  candidate: Candidate,
+  nowMs: number,
+): candidate is Candidate & { prefix: PrefixAt } {
+  const { prefix } = candidate;
   return prefix !== undefined && !prefixes.mayStart(prefix.name, nowMs);
 }
 
@@ -213,21 +274,24 @@ function leaderName({ slotId, call }: Candidate): string {
 }
 
 function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
-  if (!mayBegin(state, bucket, gates)) return false;
+  if (barOf(state, bucket, gates) !== null) return false;
   return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;
 }
 
-/** Whether the limits of its targets and of its group leave room for the first of a bucket. */
-function mayBegin(state: EngineState, bucket: Bucket, gates: Gates): boolean {
-  const line = state.lines.get(bucket.upstream);
-  const isOpen =
-    line === undefined ? gates.mayStart(bucket.upstream) : choose(line.target, line.position, gates) !== null;
-  if (!isOpen) return false;
-  if (bucket.groupSeq === 0) return true;
-  const group = state.groups.get(bucket.groupSeq);
-  return (
-    group !== undefined && group.mayStart && group.inFlight < group.header.concurrency && !yieldsToJudge(state, group)
-  );
+/** Which limit, of its group or of its targets, leaves no room for the first of a bucket; null = none. */
+function barOf(
+  state: EngineState,
+  { groupSeq, upstream }: Pick<Bucket, "groupSeq" | "upstream">,
+  gates: Gates,
+): Bar | null {
+  const group = groupSeq === 0 ? null : state.groups.get(groupSeq);
+  if (group?.mayStart === false) return group.header.held === undefined ? "paused" : "confirmation";
+  const line = state.lines.get(upstream);
+  const isOpen = line === undefined ? gates.mayStart(upstream) : choose(line.target, line.position, gates) !== null;
+  if (!isOpen) return "gate";
+  if (group === null) return null;
+  if (group === undefined || group.inFlight >= group.header.concurrency) return "permit";
+  return yieldsToJudge(state, group) ? "permit" : null;
 }
 
 /**
@@ -248,6 +312,11 @@ export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gat
     isLimited: (gate) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate)),
     inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
   };
+}
+
+/** The call or slot at the head of a bucket. */
+function candidateOf(state: EngineState, groupSeq: number, id: number, gates: Gates): Candidate {
+  return groupSeq === 0 ? callCandidate(state, id, gates) : slotCandidate(state, id, gates);
 }
 
 function callCandidate(state: EngineState, place: number, gates: Gates): Candidate {

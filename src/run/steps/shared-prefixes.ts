@@ -2,7 +2,6 @@
 import type { CallFacts } from "../../call.ts";
 import { WARM_MS_DEFAULT } from "../../limits.ts";
 import type { AttemptInFlight, PrefixAt, Target } from "../leases/shard.ts";
-import { groupSeqOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 
 /** The prefix of a call as its target caches it; null = it shares none, or it is too short. */
@@ -52,11 +51,10 @@ export function markedFacts<Facts extends CallFacts>(facts: Facts, prefix: Prefi
 /** Notes that an attempt starts; what its executor must know of its prefix. */
 export function startWithPrefix(
   { prefixes }: Pick<EngineState, "prefixes">,
-  { attemptId, slotId }: Pick<AttemptInFlight, "attemptId" | "slotId">,
+  { attemptId }: Pick<AttemptInFlight, "attemptId">,
   prefix: PrefixAt,
   nowMs: number,
 ): Pick<AttemptInFlight, "prefix"> {
-  const groupSeq = slotId === null ? 0 : groupSeqOf(slotId);
-  const leads = prefixes.start(prefix.name, { attemptId, groupSeq, waitMs: prefix.waitMs }, nowMs);
+  const leads = prefixes.start(prefix.name, { attemptId, waitMs: prefix.waitMs }, nowMs);
   return { prefix: { ...prefix, leads } };
 }

@@ -1,19 +1,16 @@
 /**
- * What queued slots wait for, for those who look at them. It is derived when someone looks: calls pay nothing for it, and
- * it is not stored.
+ * What queued slots wait for, for those who look at them: why dispatch does not start them, and what keeps others out of its queue.
+ * It is not stored.
  */
 import type { Dimension } from "../../errors.ts";
 import type { GateReason } from "../../gate/wire.ts";
-import { budgetWait } from "./dispatch.ts";
+import { holdsOf, type Hold } from "./dispatch.ts";
 import type { Group } from "../group/group.ts";
 import type { EngineState } from "../state.ts";
-import { stoppedAt } from "./blocked.ts";
 import { WAITS_NAMED_MAX } from "../../limits.ts";
 import { subjectOf } from "./shared-prefixes.ts";
 import { slotIdOf } from "../queue/slot.ts";
-import { waitAt } from "./waiting.ts";
 import { blockedSlots } from "../group/dependencies.ts";
-import { shortOf } from "./paused.ts";
 
 /** `readyInMs` null = nobody knows when. */
 export type WaitingFor =
@@ -41,9 +38,7 @@ export type Waiting = { waitingFor: WaitingFor; slots: number };
 /** What a group's queued slots wait for, most slots first. Slots that share the answer of an equal call are not among them. */
 export function waitsOf(state: EngineState, group: Group, nowMs: number): Waiting[] {
   const waits = new Map<string, Waiting>();
-  const see = viewer(state, group, nowMs);
-  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
-    const waitingFor = see(line, notBeforeMs);
+  for (const { waitingFor, slotIds } of queuedWaits(state, group, nowMs)) {
     // Retries become ready one by one: they are one entry, whose time is that of the first.
     const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
     const known = waits.get(name);
@@ -71,9 +66,7 @@ export function waitsOf(state: EngineState, group: Group, nowMs: number): Waitin
 /** What each queued slot of a group waits for, by its id. */
 export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Map<number, WaitingFor> {
   const bySlot = new Map<number, WaitingFor>();
-  const see = viewer(state, group, nowMs);
-  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(group.header.seq)) {
-    const waitingFor = see(line, notBeforeMs);
+  for (const { waitingFor, slotIds } of queuedWaits(state, group, nowMs)) {
     for (const slotId of slotIds) bySlot.set(slotId, waitingFor);
   }
   for (const { indexes, tasks } of blockedSlots(group)) {
@@ -81,6 +74,21 @@ export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Ma
   }
   for (const [index, waitingFor] of providerWaits(group)) bySlot.set(slotIdOf(group.header.seq, index), waitingFor);
   return bySlot;
+}
+
+/** What the slots of a group wait for that are in the queue, those of a line together. */
+function* queuedWaits(
+  state: EngineState,
+  { header }: Group,
+  nowMs: number,
+): Generator<{ waitingFor: WaitingFor; slotIds: number[] }> {
+  const holdOf = holdsOf(state, nowMs);
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(header.seq)) {
+    const [first] = slotIds;
+    if (first === undefined) continue;
+    const hold = holdOf({ groupSeq: header.seq, line, first, notBeforeMs });
+    yield { waitingFor: shown(hold, notBeforeMs, nowMs), slotIds };
+  }
 }
 
 /** What the slots wait for that are for their provider's batches, by their indexes. */
@@ -95,40 +103,33 @@ function providerWaits({ provider, header }: Group): Map<number, WaitingFor> {
   return waits;
 }
 
-/** Finds what the slots of a line wait for. The budget is read once. */
-function viewer(
-  state: EngineState,
-  group: Group,
-  nowMs: number,
-): (line: string, notBeforeMs: number | null) => WaitingFor {
-  if (group.header.held !== undefined) return () => ({ kind: "confirmation" });
-  const exhausted = group.paused === null ? null : shortOf(state, group.paused);
-  if (exhausted !== null) return () => ({ kind: "budget", dimension: exhausted, isExhausted: true });
-  const mayTake = hasPermit(state, group);
-  const short = mayTake ? budgetWait(state, nowMs) : null;
-  const dimension = short?.reason === "in_flight_budget_exhausted" ? short.dimension : null;
-  const awaited = mayTake ? state.prefixes.awaitedIn(group.header.seq, nowMs) : null;
-  return (line, notBeforeMs) => {
-    const wait = waitAt(state, line, nowMs) ?? stoppedAt(state, line);
-    if (wait !== null) {
-      const readyAtMs = Math.max(wait.readyAtMs ?? 0, notBeforeMs ?? 0);
-      const readyInMs = wait.readyAtMs === null ? null : Math.max(0, readyAtMs - nowMs);
-      return { kind: "gate", gate: wait.gate, reason: wait.reason, readyInMs };
+/** What the slots of a line wait for, as those who look at them are shown it. */
+function shown(hold: Hold, notBeforeMs: number | null, nowMs: number): WaitingFor {
+  switch (hold.kind) {
+    case "confirmation":
+    case "permit":
+      return { kind: hold.kind };
+    case "exhausted":
+      return { kind: "budget", dimension: hold.dimension, isExhausted: true };
+    case "gate": {
+      const { gate, reason, readyAtMs } = hold.wait;
+      const readyInMs = readyAtMs === null ? null : Math.max(0, Math.max(readyAtMs, notBeforeMs ?? 0) - nowMs);
+      return { kind: "gate", gate, reason, readyInMs };
     }
-    if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyInMs: notBeforeMs - nowMs };
-    if (awaited !== null) return awaitedText(subjectOf(awaited));
-    return dimension === null ? { kind: "permit" } : { kind: "budget", dimension };
-  };
+    case "retry":
+      return { kind: "retry", readyInMs: hold.readyAtMs - nowMs };
+    case "prefix":
+      return awaitedText(subjectOf(hold.name));
+    case "budget":
+      return hold.reason.reason === "in_flight_budget_exhausted"
+        ? { kind: "budget", dimension: hold.reason.dimension }
+        : { kind: "permit" };
+  }
 }
 
 function awaitedText(subject: string): WaitingFor {
   if (subject.startsWith("ctx_")) return { kind: "context", context: subject };
   return { kind: "prefix", prefix: subject.startsWith("own_") ? "marked" : "system" };
-}
-
-/** Whether the limits of the run and of the group let one more attempt start. */
-function hasPermit({ isPaused, attempts, credits, width }: EngineState, { inFlight, header }: Group): boolean {
-  return !isPaused && attempts.size + credits.permits < width && inFlight < header.concurrency;
 }
 
 function sooner(a: WaitingFor, b: WaitingFor): WaitingFor {

@@ -4,7 +4,7 @@ import { PREFIXES_KEPT } from "../../../../src/limits.ts";
 
 const KEPT_MS = 300_000;
 const WAIT_MS = 5_000;
-const leading = (attemptId: string) => ({ attemptId, groupSeq: 7, waitMs: WAIT_MS });
+const leading = (attemptId: string) => ({ attemptId, waitMs: WAIT_MS });
 
 /** A prefix whose leader has started at 0. */
 function led(): Prefixes {
@@ -19,13 +19,11 @@ describe("the calls with one prefix", () => {
     const prefixes = led();
     expect(prefixes.mayStart("p", 1)).toBe(false);
     expect(prefixes.mayStart("q", 1)).toBe(true);
-    expect(prefixes.awaitedIn(7, 1)).toBe("p");
-    expect(prefixes.awaitedIn(8, 1)).toBeNull();
     expect(prefixes.begun("b", KEPT_MS, 2)).toBe(false);
     expect(prefixes.begun("a", KEPT_MS, 2)).toBe(true);
     expect(prefixes.mayStart("p", 2)).toBe(true);
     expect(prefixes.start("p", leading("b"), 2)).toBe(false);
-    expect([prefixes.awaitedIn(7, 2), prefixes.nextMs(2)]).toEqual([null, null]);
+    expect(prefixes.nextMs(2)).toBeNull();
   });
 
   it("wait for it no longer than configured", () => {

@@ -63,6 +63,30 @@ describe("a queued slot waits for", () => {
     expect(waits(engine, group, 1)).toEqual([{ kind: "permit", slots: 2 }]);
   });
 
+  it("the call that writes its text to the provider's cache, also if that is of another group", () => {
+    const cache = { mark: null, minTokens: 10, keptMs: 300_000 };
+    const engine = new TestEngine({ targets: [makeTarget({ cache })] });
+    const shared = { shared: { key: "ctx_book:0", tokens: 50, warmMs: 5_000 } };
+    const [writer, reader] = [engine.open(alike(3, shared)), engine.open(alike(2, shared))];
+    const other = engine.open(alike(2));
+    expect(engine.startAll(0)).toEqual(["1:0", "3:0", "3:1"]);
+    const context = { kind: "context", context: "ctx_book" };
+    expect(waits(engine, writer)).toEqual([{ ...context, slots: 2 }]);
+    expect(waits(engine, reader)).toEqual([{ ...context, slots: 2 }]);
+    expect(waits(engine, other)).toEqual([]);
+    expect(kinds(engine, reader)).toEqual({ context: [0, 1] });
+    expect(waits(engine, reader, 5_000)).toEqual([{ kind: "permit", slots: 2 }]);
+  });
+
+  it("a permit, if its own concurrency bars it, while another group waits for the budget", () => {
+    const engine = new TestEngine({ limits: { calls: 2 } });
+    const narrow = engine.open(alike(2), { concurrency: 1 });
+    const wide = engine.open(alike(3));
+    engine.startAll(0);
+    expect(waits(engine, narrow)).toEqual([{ kind: "permit", slots: 1 }]);
+    expect(waits(engine, wide)).toEqual([{ kind: "budget", dimension: "calls", slots: 2 }]);
+  });
+
   it("its retry, until it is due", () => {
     const engine = new TestEngine({ random: () => 0.5 });
     const group = engine.open(alike(2));
