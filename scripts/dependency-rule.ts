@@ -160,7 +160,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // The contract between Workers and objects: interfaces and plain data, no code.
   methods: {
     parts: [],
-    types: ["answers", "recordings", "contexts", "core", "contract", "batch", "schema", "tools", "providers"],
+    types: ["answers", "recordings", "contexts", "core", "contract", "batch", "log", "schema", "tools", "providers"],
     packages: [],
   },
   // Calls to run objects, from Workers and from other objects.

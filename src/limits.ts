@@ -1225,6 +1225,25 @@ export const SUMMARY_MS = 10_000;
  * 150 per second, and 1,000 busy runs report 17 times per second.
  */
 export const SUMMARY_OF_DAY_MS = 60_000;
+/**
+ * Hours for which a run's row in the list keeps what it has used in each: today and yesterday of every time zone. Each is about 100
+ * bytes of a row that is written anyway.
+ */
+export const OVERVIEW_HOURS = 48;
+/** Models that an hour of a run counts apart, and the overview of all runs: their names come from clients. */
+export const OVERVIEW_MODELS_MAX = 16;
+/** Codes of failures that it counts apart: there are fewer. */
+export const OVERVIEW_CODES_MAX = 64;
+/** Names of runs that a part of the overview counts apart: each part sends all of its names. */
+export const OVERVIEW_NAMES_MAX = 200;
+/** Names that the overview shows, those that cost most: more are read in the list. */
+export const OVERVIEW_NAMES_SHOWN_MAX = 20;
+/** Runs that a look at the overview visits in each part of the list, the newest: two rows each, read in some milliseconds. */
+export const OVERVIEW_RUNS_MAX = 1_000;
+/** A run's rate is shown if it has reported within this time, ms: a busy one under a root budget per day reports every 60 s. */
+export const OVERVIEW_RATE_MS_MAX = 90_000;
+/** Shortest time between two reports of a run because the operator reads its document, ms: a page reads it every few seconds. */
+export const SUMMARY_LOOK_MS = 2_000;
 /** Runs that one page of the list with a filter visits: each is a call, and a request may make a thousand. */
 export const LIST_RUNS_VISITED_MAX = 300;
 /**

@@ -2,6 +2,7 @@
 import { isRecord } from "./model/line.ts";
 
 const SECRET_PREFIX = "fo-run-";
+const CLOCKS_EQUAL_MS = 3_000;
 
 /** A refusal in the gateway's words. */
 export class ApiError extends Error {
@@ -24,6 +25,8 @@ type Request = {
 
 export class Api {
   readonly #credential: string;
+  /** How much the gateway's clock is ahead of this one, ms. */
+  #aheadMs = 0;
 
   constructor(credential: string) {
     this.#credential = credential;
@@ -32,6 +35,11 @@ export class Api {
   /** Whether the credential is the operator's key rather than a run's token. */
   get isOperator(): boolean {
     return !this.#credential.startsWith(SECRET_PREFIX);
+  }
+
+  /** The gateway's time, epoch ms: figures are compared with times that it has sent. */
+  now(): number {
+    return Date.now() + this.#aheadMs;
   }
 
   /** The JSON object at a path; `runId`: of what run, for the operator. Throws an ApiError if the gateway refuses. */
@@ -44,6 +52,7 @@ export class Api {
       ...(runId === undefined || !this.isOperator ? {} : { "x-fanout-run": runId }),
     });
     const reply = await fetch(path, { method, headers, ...sent, ...(signal === undefined ? {} : { signal }) });
+    this.#compareClocks(reply);
     const value: unknown = await reply.json().catch(() => null);
     if (!reply.ok) throw new ApiError(reply.status, messageOf(value) ?? `the gateway answered ${reply.status}`);
     return isRecord(value) ? value : {};
@@ -64,6 +73,12 @@ export class Api {
     const reply = await fetch(path, { headers: this.#headers({}) });
     if (!reply.ok) throw new ApiError(reply.status, `the gateway answered ${reply.status}`);
     return reply.blob();
+  }
+
+  /** Clocks that differ by less than a few seconds are taken as equal: the header has whole seconds, and the reply took a while. */
+  #compareClocks({ headers }: Response): void {
+    const aheadMs = Date.parse(headers.get("date") ?? "") - Date.now();
+    if (!Number.isNaN(aheadMs)) this.#aheadMs = Math.abs(aheadMs) < CLOCKS_EQUAL_MS ? 0 : aheadMs;
   }
 
   #headers(others: Record<string, string>): Record<string, string> {

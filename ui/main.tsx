@@ -5,8 +5,8 @@ import { credential } from "./credential.ts";
 import { savedRun } from "./saved.ts";
 import { SavedPage } from "./view/saved-page.tsx";
 import { RunPage } from "./view/run-page.tsx";
-import { RunsPage } from "./view/runs-page.tsx";
 import { SignIn } from "./view/sign-in.tsx";
+import { StartPage } from "./view/start/start-page.tsx";
 
 const saved = savedRun();
 
@@ -15,7 +15,7 @@ function Page() {
   const runId = /^\/ui\/runs\/([^/]+)\/?$/.exec(location.pathname)?.[1];
   if (credential.value === null) return <SignIn isRun={runId !== undefined} problem={null} />;
   const api = new Api(credential.value);
-  return runId === undefined ? <RunsPage api={api} /> : <RunPage api={api} runId={decodeURIComponent(runId)} />;
+  return runId === undefined ? <StartPage api={api} /> : <RunPage api={api} runId={decodeURIComponent(runId)} />;
 }
 
 const root = document.getElementById("page");

@@ -6,6 +6,7 @@
  *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
  *        the run ends, then what it spent
  *   summary  how far a run is, as it last reported
+ *   past  one row per hour: what runs spent in it that are not listed any more
  *   day  one row per UTC day with a root budget: what its runs have reserved and spent
  */
 import { DurableObject } from "cloudflare:workers";
@@ -16,9 +17,14 @@ import type {
   ListedRun,
   StoredSummary,
 } from "../../src/objects/methods/directory-api.ts";
+import { OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../src/limits.ts";
+import { hasSummary, historyAfter, hourOf, readRow, rowText } from "../../src/log/overview/history.ts";
+import { addPast, addRun, noOverview, type Overview } from "../../src/log/overview/overview.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
+type SummaryRow = { at_ms: number; body: string };
+type PastRow = { hour: number; nano_usd: number };
 type ListRow = { opened: number; id: string; body: string | null; at_ms: number | null };
 
 export class DirectoryObject extends DurableObject<object> implements DirectoryApi {
@@ -34,6 +40,7 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
       CREATE TABLE IF NOT EXISTS run (opened INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, day TEXT,
         held_nano_usd INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0) STRICT;
       CREATE TABLE IF NOT EXISTS summary (id TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
+      CREATE TABLE IF NOT EXISTS past (hour INTEGER PRIMARY KEY, nano_usd INTEGER NOT NULL) STRICT;
       CREATE TABLE IF NOT EXISTS day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   }
 
@@ -64,13 +71,32 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
   }
 
   summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false): void {
-    const known = this.#sql.exec<{ body: string }>("SELECT body FROM summary WHERE id = ?", runId).toArray()[0];
-    if (known?.body === text || (known !== undefined && isFirst) || this.#run(runId) === null) return;
-    this.#sql.exec("INSERT OR REPLACE INTO summary (id, at_ms, body) VALUES (?, ?, ?)", runId, atMs, text);
+    const known = this.#summary(runId);
+    if (known !== null && (isFirst || hasSummary(known.body, text))) return;
+    const [row, next] = [known === null ? null : readRow(known.body), readRow(text)];
+    if (this.#run(runId) === null) return;
+    const times = { knownMs: known?.at_ms ?? atMs, atMs };
+    const body = next === null ? text : rowText(text, historyAfter(row, next.reported, times));
+    this.#sql.exec("INSERT OR REPLACE INTO summary (id, at_ms, body) VALUES (?, ?, ?)", runId, atMs, body);
+  }
+
+  overview(sinceMs: number): Overview {
+    const [overview, times] = [noOverview(), { nowMs: Date.now(), sinceMs }];
+    const listed = this.newest(null, OVERVIEW_RUNS_MAX + 1, true);
+    if (listed.length > OVERVIEW_RUNS_MAX) overview.partsCut = 1;
+    for (const { summary } of listed.slice(0, OVERVIEW_RUNS_MAX)) {
+      const row = summary === undefined ? null : readRow(summary.text);
+      if (row !== null && summary !== undefined) addRun(overview, row, summary.atMs, times);
+    }
+    const query = "SELECT hour, nano_usd FROM past WHERE hour > ?";
+    const past = this.#sql.exec<PastRow>(query, hourOf(times.nowMs) - OVERVIEW_HOURS).toArray();
+    for (const { hour, nano_usd: nanoUsd } of past) addPast(overview, hour, nanoUsd, times);
+    return overview;
   }
 
   forget(runId: string): void {
     this.#storage.transactionSync(() => {
+      this.#keepPast(runId);
       this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
       this.#sql.exec("DELETE FROM summary WHERE id = ?", runId);
     });
@@ -100,6 +126,26 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
       const listed = { openedAt: opened, id: runId };
       return text === null || atMs === null ? listed : { ...listed, summary: { text, atMs } };
     });
+  }
+
+  /** Keeps what a run has spent in the last hours that is taken off the list: what was spent today does not become less. */
+  #keepPast(runId: string): void {
+    const row = readRow(this.#summary(runId)?.body ?? "");
+    const first = hourOf(Date.now()) - OVERVIEW_HOURS;
+    const spent = Object.entries(row?.history.hours ?? {}).filter(
+      ([hour, use]) => Number(hour) > first && use.nanoUsd > 0,
+    );
+    if (spent.length === 0) return;
+    this.#sql.exec("DELETE FROM past WHERE hour <= ?", first);
+    for (const [hour, { nanoUsd }] of spent) {
+      const add = `INSERT INTO past (hour, nano_usd) VALUES (?1, ?2)
+        ON CONFLICT (hour) DO UPDATE SET nano_usd = nano_usd + ?2`;
+      this.#sql.exec(add, Number(hour), nanoUsd);
+    }
+  }
+
+  #summary(runId: string): SummaryRow | null {
+    return this.#sql.exec<SummaryRow>("SELECT at_ms, body FROM summary WHERE id = ?", runId).toArray()[0] ?? null;
   }
 
   /** The first free place from `openedAt` on: runs that several isolates open may have the same. */

@@ -6,6 +6,7 @@ import { round } from "../../src/run/group/group.ts";
 import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
 import type { Figures, StoredDocument } from "../../src/objects/methods/runs.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
+import type { Totals } from "../../src/run/measures/totals.ts";
 import { clientTraceId } from "../../src/trace-context.ts";
 import { timesSince } from "./store/counters.ts";
 import type { RunState } from "./state.ts";
@@ -33,7 +34,7 @@ export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
 }
 
 /** What of a run its document shows. */
-type Documented = Pick<RunState, "settings" | "statusAt" | "engine" | "counters">;
+type Documented = Pick<RunState, "settings" | "statusAt" | "engine" | "counters" | "children">;
 
 /** The run as clients see it. */
 export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
@@ -62,6 +63,10 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     effective_parallel: engine.width,
     weight: settings.weight ?? 1,
     blocked: shownBlocked(blockedGates(engine)),
+    in_flight: engine.attempts.size,
+    own_spent_usd: usdOf(totals.spent.usd),
+    children: { opened: run.children.count, open: run.children.openCount },
+    last_call_at: totals.lastCallMs === undefined ? null : new Date(totals.lastCallMs).toISOString(),
     stats: {
       total_queries: totalQueries,
       parallel_batches: parallelGroups,
@@ -77,6 +82,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       success_rate: ended === 0 ? null : round(since("completed") / ended),
       attempts: since("attempts"),
       retries: since("retries"),
+      failures: failuresSince(totals.failures, base.totals.failures),
       ...timesSince(totals, base.totals),
     },
     region: settings.region ?? null,
@@ -88,6 +94,11 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     metadataJson: settings.metadataJson,
     ...(traceId === null ? {} : { traceId }),
   };
+}
+
+function failuresSince(now: Totals["failures"] = {}, before: Totals["failures"] = {}): Record<string, number> {
+  const more = Object.entries(now).map(([code, calls]) => [code, calls - (before[code] ?? 0)] as const);
+  return Object.fromEntries(more.filter(([, calls]) => calls > 0));
 }
 
 /** null = calls of the run wait for no stopped key. */

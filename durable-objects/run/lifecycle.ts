@@ -255,6 +255,15 @@ export class RunLifecycle implements AlarmHost {
     if (text !== null) await summaries.deliver(() => this.#sendSummary(run, text, nowMs));
   }
 
+  /** The same because the operator looks at the run. */
+  reportLook(): void {
+    const { run, summaries } = this.#opened ?? { run: null, summaries: null };
+    if (run === null || summaries === null) return;
+    const nowMs = Date.now();
+    const text = summaries.atLook(summaryLook(run, nowMs), nowMs, () => summaryText(run, nowMs));
+    if (text !== null) this.#ctx.waitUntil(summaries.deliver(() => this.#sendSummary(run, text, nowMs)));
+  }
+
   /** The same beside everything else, if a report is due after a turn. If the last one is lost, the alarm repeats it once. */
   #summarise(run: RunState, summaries: SummaryReports, nowMs: number): void {
     const text = summaries.afterTurn(summaryLook(run, nowMs), nowMs, () => summaryText(run, nowMs));

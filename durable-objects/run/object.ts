@@ -118,6 +118,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   document(caller: string | null): StoredDocument | null {
     const { run } = this.#life;
+    if (caller === null) this.#life.reportLook();
     return mayManage(run, caller) ? runDocumentOf(run, Date.now()) : null;
   }
 

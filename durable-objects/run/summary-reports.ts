@@ -1,9 +1,10 @@
 /**
  * When a root run reports its summary to the list of runs. It needs no timer and no row of the run: a busy run reports in turns, at
  * most once per SUMMARY_MS; one that is woken by a call now and then says it with the alarm that looks after its calls, for an instance
- * that has just begun does not know what the list has. A change of its status is reported at once.
+ * that has just begun does not know what the list has. A change of its status is reported at once, and so is what the operator sees who
+ * reads its document: the list must not show something else.
  */
-import { SUMMARY_MS, SUMMARY_OF_DAY_MS } from "../../src/limits.ts";
+import { SUMMARY_LOOK_MS, SUMMARY_MS, SUMMARY_OF_DAY_MS } from "../../src/limits.ts";
 import type { RunSettings, RunStatus } from "../../src/objects/methods/runs.ts";
 import { summaryOf } from "../../src/objects/clients/run-summary.ts";
 import { runDocumentOf } from "./document.ts";
@@ -21,6 +22,7 @@ export class SummaryReports {
   /** What the list has; null = not known. */
   #reported: { text: string; isBusy: boolean } | null = null;
 
+  #lastMs = -Infinity;
   #delivered: Promise<unknown> = Promise.resolve();
 
   constructor(holder: RunSettings["holder"], { status, isFinal }: SummaryLook, nowMs: number) {
@@ -42,12 +44,18 @@ export class SummaryReports {
   now(look: SummaryLook, nowMs: number, write: () => string): string | null {
     this.#status = look.status;
     this.#isFinal = look.isFinal;
+    this.#lastMs = nowMs;
     // A report that comes early takes the place of the next one.
     this.#nextMs = Math.max(this.#nextMs, nowMs) + this.#everyMs;
     const text = write();
     if (text === this.#reported?.text) return null;
     this.#reported = { text, isBusy: look.isBusy };
     return text;
+  }
+
+  /** The summary to report because the operator looks at the run, whose list would show something else; null = none. */
+  atLook(look: SummaryLook, nowMs: number, write: () => string): string | null {
+    return nowMs < this.#lastMs + SUMMARY_LOOK_MS ? null : this.now(look, nowMs, write);
   }
 
   /** Sends a report behind those that are on their way. False if it has not arrived: the next one, or the alarm, makes up for it. */
@@ -70,5 +78,5 @@ export function summaryLook(run: Pick<RunState, "statusAt" | "isFinal" | "engine
 
 /** The summary as the list stores it. */
 export function summaryText(run: RunState, nowMs: number): string {
-  return JSON.stringify(summaryOf(runDocumentOf(run, nowMs), run.engine.attempts.size));
+  return JSON.stringify(summaryOf(runDocumentOf(run, nowMs), run.counters.spendByModel()));
 }

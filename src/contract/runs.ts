@@ -184,6 +184,24 @@ export type BlockedKey = z.infer<typeof blockedKey>;
 
 export const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
 
+const lastCallAt = z.iso
+  .datetime()
+  .nullable()
+  .meta({ description: "When an attempt of the run's own calls last ended; null: none has, or it is not known" });
+
+const childCounts = z
+  .object({ opened: z.int(), open: z.int() })
+  .meta({ id: "ChildCounts", description: "Child runs that it has opened, and those of them that have not ended" });
+
+const ownSpent = z
+  .number()
+  .meta({ description: "USD of its own calls; `budget.usd.spent` has also what ended child runs spent" });
+
+const failures = z.record(z.string(), z.int()).meta({
+  description:
+    "Calls that have failed, with or without an attempt, by the code of their error. Cancelled calls are not among them",
+});
+
 /** How long the calls of a run took and were queued whose last attempt has ended. */
 const callTimes = {
   latency_ms: percentiles.optional().meta({
@@ -212,6 +230,12 @@ export const runDocument = z
     blocked: z.array(blockedKey).nullable().meta({
       description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
     }),
+    in_flight: z.int().optional().meta({
+      description: "Attempts at upstreams of its own calls; absent: the object of the run is of an earlier version",
+    }),
+    last_call_at: lastCallAt.optional(),
+    own_spent_usd: ownSpent.optional(),
+    children: childCounts.optional(),
     stats: z.object({
       total_queries: z.int(),
       parallel_batches: z.int(),
@@ -227,6 +251,7 @@ export const runDocument = z
       success_rate: z.number().nullable(),
       attempts: z.int(),
       retries: z.int(),
+      failures: failures.optional(),
       ...callTimes,
     }),
     region: z.enum(REGIONS).nullable(),
@@ -301,7 +326,13 @@ export const runSummary = z.object({
   budget: z.object({ usd: budgetLine }),
   in_flight: z.int().nullable().meta({ description: "Attempts at upstreams; null: not known" }),
   stats: z.object({ total_queries: z.int(), pending_queries: z.int() }),
-  metrics: z.object({ attempts: z.int(), success_rate: z.number().nullable() }),
+  metrics: z.object({ attempts: z.int(), success_rate: z.number().nullable(), failures: failures.optional() }),
+  last_call_at: lastCallAt.optional(),
+  own_spent_usd: ownSpent.optional(),
+  children: childCounts.optional(),
+  spend_by_model: z.record(z.string(), z.number()).optional().meta({
+    description: "USD that the run's own calls have cost, by `upstream/model`; those of child runs are not among them",
+  }),
 });
 export type RunSummary = z.infer<typeof runSummary>;
 

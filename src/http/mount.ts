@@ -37,6 +37,7 @@ import { openAiHandlers } from "./openai/openai.ts";
 import { uploadHandlers } from "./openai/uploads.ts";
 import { cassetteHandlers } from "./operator/cassettes.ts";
 import { metricsHandlers } from "./operator/metrics.ts";
+import { overviewHandlers } from "./operator/overview.ts";
 import { turnHandlers } from "./operator/turn.ts";
 import { upstreamHandlers } from "./operator/upstreams.ts";
 import { probeHandlers } from "./probe/probe.ts";
@@ -72,6 +73,7 @@ const HANDLERS: Handlers = {
   ...uploadHandlers,
   ...cassetteHandlers,
   ...metricsHandlers,
+  ...overviewHandlers,
   ...turnHandlers,
   ...upstreamHandlers,
   ...probeHandlers,

@@ -40,6 +40,7 @@ import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./queue/slot.
 import { Upstreams } from "./gates/gates.ts";
 import { TurnoverMap } from "../renewed/map.ts";
 import { TurnoverSet } from "../renewed/set.ts";
+import { addFailures } from "./measures/totals.ts";
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";
@@ -345,6 +346,13 @@ export class EngineState {
     const busyMs = this.#busySinceMs === null ? 0 : Math.max(0, nowMs - this.#busySinceMs);
     this.#busySinceMs = this.#attempts.size > 0 ? nowMs : null;
     return busyMs;
+  }
+
+  /** Counts calls that failed without an attempt. They are written with the rows of this turn. */
+  countRefused(code: string, calls = 1): void {
+    const shard = this.directShard();
+    addFailures(shard.totals, code, calls);
+    this.#laggingShards.add(shard);
   }
 
   /** Charges what a credit held whose instance was lost: what calls it made is not known. */

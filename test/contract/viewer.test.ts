@@ -36,6 +36,7 @@ const view = (path: string): Promise<Answer> =>
 describe("the viewers' key", () => {
   it.each<[string, () => string, string]>([
     ["the metrics", () => "/metrics", "fanout_calls"],
+    ["the overview", () => "/overview", '"spent_usd"'],
     ["the upstreams", () => "/upstreams", '"sim"'],
     ["the list of runs", () => "/runs", '"seen"'],
     ["a run", () => `/runs/${run.id}?subtree=1`, '"total_queries":3'],

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { usdText } from "../../ui/model/format.ts";
 import { documentOf, startWorld, type RunAccess, type World } from "../contract/world.ts";
 import { openPage } from "./browser.ts";
 import { hasChromium, startBrowser } from "./chromium.ts";
@@ -47,7 +48,7 @@ describe.runIf(hasChromium)("the page of a run as a file", () => {
     const figures = page.getByRole("region", { name: "Progress" });
     expect(await figures.innerText()).toMatch(/completed\s+2[\s\S]*failed\s+1/);
     const { spent } = (await documentOf(run)).budget.usd;
-    expect(await page.getByRole("region", { name: "Money" }).innerText()).toContain(`$${spent.toFixed(6)}`);
+    expect(await page.getByRole("region", { name: "Money" }).innerText()).toContain(usdText(spent));
     expect(await page.getByRole("region", { name: "Failures" }).innerText()).toContain("upstream_error");
     expect(await page.getByText("closed", { exact: true }).count()).toBeGreaterThan(0);
     expect(faults).toEqual([]);

@@ -38,7 +38,7 @@ export function snapshotOf(state: EngineState): unknown {
       // Meters are dropped once they are reported, and the rows follow with their next write.
       .map(({ id, totals: { meters: _reported, ...totals }, leases }) => ({
         id,
-        totals: { ...totals, singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
+        totals: { ...structuredClone(totals), singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
         leases: [...leases.values()].map((lease) => remembered(lease)),
       })),
   };

@@ -7,8 +7,9 @@ import type { UsageDocument } from "../../../src/contract/runs.ts";
 import type { GroupHeader } from "../../../src/run/group/group.ts";
 import type { Shard } from "../../../src/run/leases/shard.ts";
 import { durationsSince, percentilesOf, type Percentiles } from "../../../src/run/measures/percentiles.ts";
-import { noTimes, sumTotals, type ModelTotals, type Totals } from "../../../src/run/measures/totals.ts";
+import { noTimes, OTHER_MODELS, sumTotals, type ModelTotals, type Totals } from "../../../src/run/measures/totals.ts";
 import type { CounterValues, GroupCounts } from "./meta.ts";
+import { OVERVIEW_MODELS_MAX } from "../../../src/limits.ts";
 
 /** The shards of a run, by number: each counts the attempts of one executor. */
 type Shards = ReadonlyMap<number, Shard>;
@@ -76,6 +77,15 @@ export class Counters {
     const { totals } = this;
     const { totals: before } = this.#baselines.usage;
     return { ...usageDocument(totals.models, before.models), ...timesSince(totals, before) };
+  }
+
+  /** USD that the run's own calls have cost by model, whatever was reset: those that cost most, and all others together. */
+  spendByModel(): Record<string, number> {
+    const models = Object.entries(this.totals.models).filter(([, { costNanoUsd }]) => costNanoUsd > 0);
+    const dearest = models.toSorted(([, a], [, b]) => b.costNanoUsd - a.costNanoUsd);
+    const shown = dearest.slice(0, OVERVIEW_MODELS_MAX - 1).map(([model, used]) => [model, usdOf(used.costNanoUsd)]);
+    const rest = dearest.slice(OVERVIEW_MODELS_MAX - 1).reduce((sum, [, used]) => sum + used.costNanoUsd, 0);
+    return Object.fromEntries(rest === 0 ? shown : [...shown, [OTHER_MODELS, usdOf(rest)]]);
   }
 
   #now(): CounterValues {

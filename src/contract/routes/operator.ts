@@ -1,5 +1,6 @@
 /** Routes that show the operator what all runs share. */
 import { cassetteDocument, cassetteList } from "../operator/cassettes.ts";
+import { overviewDocument, overviewQuery } from "../operator/overview.ts";
 import { turnDocument } from "../operator/turn.ts";
 import { resumedUpstream, upstreamList } from "../operator/upstreams.ts";
 import { CASSETTE_BYTES_MAX } from "../../limits.ts";
@@ -14,6 +15,13 @@ export const operator = family("Upstreams", {
     guide: "docs/metrics.md",
     summary: "Shows what all runs have used, for Prometheus (operator only)",
     replies: { 200: asText("OpenMetrics 1.0", "application/openmetrics-text") },
+  },
+  "GET /overview": {
+    auth: FIGURES,
+    guide: "docs/runs.md",
+    summary: "Shows what all root runs do now, and what they have used in the last hours (operator only)",
+    request: { query: overviewQuery },
+    replies: { 200: json(overviewDocument, "Sums over the runs, and by hour, model, name and code") },
   },
   "GET /upstreams": {
     auth: FIGURES,

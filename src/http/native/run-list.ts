@@ -79,7 +79,7 @@ function summaries(c: Context<AppEnv>): View<ListedSummary> {
     const [row] = await rowsOf(c, [run], null);
     if (row === undefined) throw new Error(`no row for ${run.id}`);
     if (!("document" in row)) return row;
-    const summary = summaryOf(row.document, null);
+    const summary = summaryOf(row.document);
     c.executionCtx.waitUntil(summariseFirst(c.env, run.id, { text: JSON.stringify(summary), atMs: nowMs }));
     return { document: { ...summary, updated_at: new Date(nowMs).toISOString() } };
   };

@@ -2,11 +2,12 @@
 import { usdOf } from "../../run/money/money.ts";
 import type { RunSettings, RunSummary, StoredDocument } from "../methods/runs.ts";
 
-/** What of a run's document its summary has. `inFlight`: attempts at upstreams; null = not known. */
-export function summaryOf(document: StoredDocument, inFlight: number | null): RunSummary {
-  const { id, name, status, created_at, expires_at, budget, stats, metrics } = document;
+/** What of a run's document its summary has. `spendByModel`: USD by `upstream/model`; absent = not known. */
+export function summaryOf(document: StoredDocument, spendByModel?: Record<string, number>): RunSummary {
+  const { id, name, status, created_at, expires_at, budget, stats, metrics, in_flight = null } = document;
+  const { last_call_at, own_spent_usd, children } = document;
   const { total_queries, pending_queries } = stats;
-  const { attempts, success_rate } = metrics;
+  const { attempts, success_rate, failures } = metrics;
   return {
     id,
     object: "run_summary",
@@ -15,9 +16,13 @@ export function summaryOf(document: StoredDocument, inFlight: number | null): Ru
     created_at,
     expires_at,
     budget: { usd: budget.usd },
-    in_flight: inFlight,
+    in_flight,
     stats: { total_queries, pending_queries },
-    metrics: { attempts, success_rate },
+    metrics: { attempts, success_rate, ...(failures === undefined ? {} : { failures }) },
+    ...(last_call_at === undefined ? {} : { last_call_at }),
+    ...(own_spent_usd === undefined ? {} : { own_spent_usd }),
+    ...(children === undefined ? {} : { children }),
+    ...(spendByModel === undefined ? {} : { spend_by_model: spendByModel }),
   };
 }
 
@@ -37,5 +42,6 @@ export function openingSummary(
     in_flight: 0,
     stats: { total_queries: 0, pending_queries: 0 },
     metrics: { attempts: 0, success_rate: null },
+    last_call_at: null,
   };
 }

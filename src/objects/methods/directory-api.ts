@@ -1,5 +1,7 @@
 /** The methods of a directory object: a part of the list of root runs, and the root budget of each day. */
 
+import type { Overview } from "../../log/overview/overview.ts";
+
 /** A root run's reservation in the root budget of a day. */
 export type DayReservation = { day: string; nanoUsd: number; limitNanoUsd: number };
 
@@ -47,4 +49,10 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    * @param withSummaries Adds the summary of each run that has one.
    */
   newest(before: ListedRun | null, limit: number, withSummaries?: boolean): ListedRun[];
+
+  /**
+   * What this part's runs do and have used, the newest OVERVIEW_RUNS_MAX of them.
+   * @param sinceMs From the hour of this time on, by model, name and code.
+   */
+  overview(sinceMs: number): Overview;
 }

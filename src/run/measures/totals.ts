@@ -13,6 +13,10 @@ export type Totals = {
   /** Calls that an attempt has completed, and calls whose last attempt failed. Ends without an attempt do not count. */
   completed: number;
   failed: number;
+  /** Calls that failed, with or without an attempt, by the code of their error; absent = none did, or an earlier version counted. */
+  failures?: Record<string, number>;
+  /** When the last attempt ended, epoch ms; absent = none has, or an earlier version counted. */
+  lastCallMs?: number;
   /** Attempts whose cost is unknown, so that their charge is estimated. */
   estimated: number;
   /** Attempts for which the upstream billed more than was reserved. */
@@ -76,6 +80,8 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
     sum.retries += part.retries;
     sum.completed += part.completed;
     sum.failed += part.failed;
+    for (const [code, calls] of Object.entries(part.failures ?? {})) addFailures(sum, code, calls);
+    if (part.lastCallMs !== undefined) sum.lastCallMs = Math.max(sum.lastCallMs ?? 0, part.lastCallMs);
     sum.estimated += part.estimated;
     sum.overruns += part.overruns;
     if (part.overrun !== undefined) addAmounts((sum.overrun ??= zeroAmounts()), part.overrun);
@@ -106,6 +112,13 @@ export function addTimes(totals: Pick<Totals, "times">, { latencyMs, queuedMs }:
 /** How long a call took, all its attempts together, and how long it was queued before the first one. */
 export type TimesOfCall = { latencyMs: number; queuedMs: number };
 
+/** Counts calls that failed. Codes are those of `Reason`: they are few. A cancelled call has not failed. */
+export function addFailures(totals: Pick<Totals, "failures">, code: string, calls = 1): void {
+  if (code === "cancelled") return;
+  const failures = (totals.failures ??= {});
+  failures[code] = (failures[code] ?? 0) + calls;
+}
+
 /** Adds what hedges have cost. */
 export function addExtra(totals: Pick<Totals, "hedges">, { calls, costNanoUsd }: ExtraSpend): void {
   const sum = (totals.hedges ??= { calls: 0, costNanoUsd: 0 });
@@ -125,4 +138,4 @@ export function addModel(models: Record<string, ModelTotals>, model: string, mor
 }
 
 /** The name under which models beyond the bound are counted. */
-const OTHER_MODELS = "other/models";
+export const OTHER_MODELS = "other/models";

@@ -22,6 +22,8 @@ type CallEnd = {
 
 function recordEnd(state: EngineState, window: WindowGroup | null, ended: CallEnd, nowMs: number): void {
   const { name, result, attempts, charge, startedAtMs, trace } = ended;
+  if (startedAtMs === null && result.status === "failed" && result.reason !== null)
+    state.countRefused(result.reason.reason);
   window?.callEnded(result.status === "completed", nowMs);
   const usage = {
     promptTokens: charge.prompt_tokens,

@@ -85,6 +85,9 @@ function finishSlot(
   group.step(indexOf(record.id), record.state, nowMs);
   group.addEnded(record);
   addVote(group, record);
+  // Ends without a row of their own are counted with their group's, which is applied again after a restart.
+  if (startedAtMs === null && hasRow && record.state === "failed" && record.reason !== null)
+    state.countRefused(record.reason.reason);
   if (startedAtMs === null) requeueFollowers(state, state.singleFlight.end(String(record.id)));
   if (hasRow) state.writeSlot(record);
   else state.forgetTried(record.id);
@@ -349,6 +352,7 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
   if (fresh.length > 0 && !hasEvent) {
     state.log.add({ event: "slots_cancelled", count: fresh.length, status, reason }, parallelGroupId, nowMs);
   }
+  if (status === "failed" && fresh.length > 0) state.countRefused(reason.reason, fresh.length);
   for (const slotId of fresh) {
     endSlot(state, group, { ...freshRecord(slotId), state: status, reason }, { hasRow: false, hasEvent }, nowMs);
   }

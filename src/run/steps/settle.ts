@@ -34,7 +34,7 @@ import { LOST } from "../gates/retry.ts";
 import type { AttemptInFlight, Position } from "../leases/shard.ts";
 import { indexOf } from "../queue/slot.ts";
 import type { EngineState, InFlight } from "../state.ts";
-import { addExtra, addModel, addTimes, type TimesOfCall } from "../measures/totals.ts";
+import { addExtra, addFailures, addModel, addTimes, type TimesOfCall } from "../measures/totals.ts";
 import { isRepaired, nextOf } from "./next-attempt.ts";
 import { meter } from "./metered.ts";
 import { learnFromEnd } from "../gates/outcome.ts";
@@ -100,6 +100,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const isAnswered = outcome.kind === "success" || onward?.course.kept !== undefined;
   if (retryInMs === null) {
     shard.totals[isAnswered ? "completed" : "failed"] += 1;
+    if (!isAnswered && outcome.kind === "failure") addFailures(shard.totals, outcome.reason.reason);
     addTimes(shard.totals, timesWith(state, inFlight, outcome));
   } else {
     const retry = { ...callName(lease, group), attempt: attemptsOf(lease, group) + 1, delayMs: retryInMs };
@@ -409,6 +410,7 @@ function endAttempt(
   totals.busyMs += state.removeInFlight(inFlight, nowMs);
   addAmounts(totals.spent, ended.charge);
   totals.attempts += 1;
+  totals.lastCallMs = nowMs;
   totals.sequentialMs += ended.latencyMs;
   if (lease.attempt > 1 && lease.hedgeOf === undefined) totals.retries += 1;
   if (ended.estimated) totals.estimated += 1;

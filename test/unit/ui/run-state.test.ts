@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { percentilesOf } from "../../../src/run/measures/percentiles.ts";
 import { queueMsOf } from "../../../ui/model/call.ts";
-import { durationText, usdText } from "../../../ui/model/format.ts";
+import { agoText, durationText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";
 import { progressOf } from "../../../ui/model/progress.ts";
 import { colouring } from "../../../ui/view/colours.ts";
@@ -144,9 +144,12 @@ describe("progress", () => {
 describe("figures", () => {
   it.each([
     [0, "$0"],
+    [1_234.5, "$1,234.50"],
     [12.345, "$12.35"],
     [0.0123456, "$0.0123"],
-    [0.000355, "$0.000355"],
+    [0.004, "$0.0040"],
+    [0.000355, "$0.0004"],
+    [0.000_049, "<$0.0001"],
   ])("shows %d dollars as %s", (usd, text) => expect(usdText(usd)).toBe(text));
 
   it.each([
@@ -154,7 +157,17 @@ describe("figures", () => {
     [3_240, "3.2 s"],
     [250_000, "4 min 10 s"],
     [7_500_000, "2 h 5 min"],
+    [119_999, "2 min 0 s"],
   ])("shows %d ms as %s", (ms, text) => expect(durationText(ms)).toBe(text));
+
+  it.each([
+    [4_999, "now"],
+    [59_999, "59 s ago"],
+    [180_000, "3 min ago"],
+    [7_200_000, "2 h ago"],
+    [172_800_000, "2 days ago"],
+    [-3_000, "now"],
+  ])("shows %d ms ago as %s", (ms, text) => expect(agoText(ms)).toBe(text));
 });
 
 describe("attempts, models and phases on the page", () => {

@@ -1,0 +1,91 @@
+/** `GET /overview`: what the list of runs knows of all of them, without a call to any. */
+import { runInDurableObject } from "cloudflare:test";
+import { env, exports } from "cloudflare:workers";
+import { expect, it } from "vitest";
+import { directoryOf } from "../../src/objects/address.ts";
+import { overviewDocument } from "../../src/contract/operator/overview.ts";
+import { ADMIN_KEY } from "../support/object-vars.ts";
+import { openRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
+
+const headers = { authorization: `Bearer ${ADMIN_KEY}` };
+
+async function overview() {
+  const response = await exports.default.fetch("http://gateway.test/overview", { headers });
+  expect(response.status).toBe(200);
+  return overviewDocument.parse(await response.json());
+}
+
+const lookAt = (id: string) => exports.default.fetch(`http://gateway.test/runs/${id}`, { headers });
+const callsOf = (id: string): number => Object.values(watched(id).calls).reduce((sum, calls) => sum + calls, 0);
+
+it("has what a run has spent and how its calls failed, once the operator has looked at it, and wakes none", async () => {
+  const run = await openRun({ name: "overseen", default_model: "sim/echo", budget: { usd: 1 } });
+  const { usage } = await run.query({ prompt: "x" });
+  await run.post("/query", { prompt: "y", model: "sim/fail?status=400" });
+  // Its object reports at once what the operator's look shows.
+  await lookAt(run.id);
+  await expect.poll(async () => (await overview()).by_name).toMatchObject([{ name: "overseen", runs: 1, failed: 1 }]);
+  const before = callsOf(run.id);
+  const seen = await overview();
+  expect(seen).toMatchObject({ runs: 1, working: 0, in_flight: 0, failed: 1, complete: true });
+  expect(seen.spent_usd).toBe(usage.cost);
+  expect(seen.by_model).toEqual([{ model: "sim/echo", usd: usage.cost }]);
+  expect(seen.failures).toEqual([{ code: "upstream_error", calls: 1 }]);
+  expect(seen.hours.map(({ usd }) => usd)).toEqual([usage.cost]);
+  expect(callsOf(run.id)).toBe(before);
+});
+
+it("keeps what a run has spent today that is taken off the list", async () => {
+  const { spent_usd: spent } = await overview();
+  expect(spent).toBeGreaterThan(0);
+  const { data } = await exports.default
+    .fetch("http://gateway.test/runs?view=summary", { headers })
+    .then((reply) => reply.json<{ data: { id: string }[] }>());
+  for (const { id } of data) {
+    const part = env.DIRECTORY.get(directoryOf(env, { id, holder: null }).id);
+    await runInDurableObject(part, (directory) => directory.forget(id));
+  }
+  expect(await overview()).toMatchObject({ runs: 0, spent_usd: spent, by_name: [] });
+});
+
+it("counts a run whose row an earlier version has written from its next report on", async () => {
+  const run = await openRun({ name: "from earlier", default_model: "sim/echo" });
+  const part = env.DIRECTORY.get(directoryOf(env, { id: run.id, holder: null }).id);
+  await runInDurableObject(part, (_, { storage }) => {
+    storage.sql.exec(
+      `UPDATE summary SET body = json_remove(body, '$.history', '$.last_call_at', '$.children', '$.own_spent_usd')
+        WHERE id = ?`,
+      run.id,
+    );
+  });
+  const { usage } = await run.query({ prompt: "x" });
+  const { spent_usd: before } = await overview();
+  await lookAt(run.id);
+  await expect.poll(async () => (await overview()).spent_usd - before).toBeCloseTo(usage.cost, 12);
+});
+
+it("refuses a time that it does not understand, and any credential but the operator's", async () => {
+  const run = await openRun();
+  const refused = await exports.default.fetch("http://gateway.test/overview?since=yesterday", { headers });
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining("since")]);
+  const byRun = await run.send("GET", "/overview");
+  expect(byRun.status).toBe(403);
+});
+
+it("the document of a run says when its last call ended, which calls failed, and what of its spending is its own", async () => {
+  const run = await openRun({ default_model: "sim/echo", budget: { usd: 1 } });
+  const document = async () => (await lookAt(run.id)).json<Record<string, unknown>>();
+  expect(await document()).toMatchObject({ last_call_at: null, own_spent_usd: 0, children: { opened: 0, open: 0 } });
+  const { usage } = await run.query({ prompt: "x" });
+  // A call that its upstream refuses, and one that ends without an attempt: a budget of calls is used up.
+  const tight = await openRun({ default_model: "sim/fail?status=400", budget: { calls: 1 } });
+  await tight.post("/batch", { prompts: ["a", "b"], concurrency: 1 });
+  const failures = async () => (await lookAt(tight.id)).json<{ metrics: { failures: unknown } }>();
+  expect((await failures()).metrics.failures).toEqual({ upstream_error: 1, budget_exhausted: 1 });
+  const seen = await document();
+  expect(seen).toMatchObject({ own_spent_usd: usage.cost, in_flight: 0 });
+  expect(Date.parse(String(seen["last_call_at"]))).toBeGreaterThan(Date.now() - 60_000);
+});
