@@ -12,6 +12,13 @@ export function usdText(usd: number): string {
   return size >= 1 ? `${sign}$${DOLLARS.format(size)}` : `${sign}$${size.toFixed(4)}`;
 }
 
+/** The cost of a single call, which may be tiny: `$0.0123`, `$0.000021`. */
+export function exactUsdText(usd: number): string {
+  return usd === 0 || Math.abs(usd) >= 0.01
+    ? usdText(usd)
+    : `$${Number(usd.toPrecision(2)).toFixed(9).replace(/0+$/, "")}`;
+}
+
 /** `420 ms`, `3.2 s`, `4 min 10 s`, `2 h 5 min`. */
 export function durationText(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

@@ -1,6 +1,6 @@
 /** What the bars of the timeline are coloured by, if not by the state of their calls. */
 import type { Call } from "../model/call.ts";
-import { usdText } from "../model/format.ts";
+import { exactUsdText } from "../model/format.ts";
 import type { RunState } from "../model/run-state.ts";
 
 export type ColouredBy = "state" | "model" | "cost";
@@ -43,7 +43,7 @@ function byModel(models: readonly string[]): { colourOf: ColourOf; legend: Legen
 
 function byCost(dearestUsd: number): { colourOf: ColourOf; legend: Legend } {
   const step = dearestUsd / COST_COLOURS.length;
-  const legend = COST_COLOURS.map((colour, at) => ({ colour, text: `up to ${usdText(step * (at + 1))}` }));
+  const legend = COST_COLOURS.map((colour, at) => ({ colour, text: `up to ${exactUsdText(step * (at + 1))}` }));
   const colourOf = ({ endMs, costUsd }: Call): string | null => {
     if (endMs === null || dearestUsd === 0) return null;
     return COST_COLOURS[Math.min(COST_COLOURS.length - 1, Math.floor(costUsd / step))] ?? null;

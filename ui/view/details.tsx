@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Json } from "../api.ts";
 import { nameOf, queueMsOf, type Call } from "../model/call.ts";
-import { durationText, usdText } from "../model/format.ts";
+import { durationText, exactUsdText } from "../model/format.ts";
 import { textOf } from "../model/line.ts";
 import type { Row } from "../model/rows.ts";
 
@@ -73,5 +73,5 @@ function factsOf(call: Call, nowMs: number): string {
   const error = call.code === null ? "" : `; ${call.code}: ${call.message ?? ""}`;
   const queued = durationText(queueMsOf(call, nowMs));
   const made = call.replayed ? "a recorded answer" : attempts.join(", ");
-  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${usdText(call.costUsd)}; ${made}${error}`;
+  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}${error}`;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { percentilesOf } from "../../../src/run/measures/percentiles.ts";
 import { queueMsOf } from "../../../ui/model/call.ts";
-import { agoText, durationText, usdText } from "../../../ui/model/format.ts";
+import { agoText, durationText, exactUsdText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";
 import { progressOf } from "../../../ui/model/progress.ts";
 import { colouring } from "../../../ui/view/colours.ts";
@@ -151,6 +151,13 @@ describe("figures", () => {
     [0.000355, "$0.0004"],
     [0.000_049, "<$0.0001"],
   ])("shows %d dollars as %s", (usd, text) => expect(usdText(usd)).toBe(text));
+
+  it.each([
+    [0, "$0"],
+    [0.000_021_4, "$0.000021"],
+    [0.0034, "$0.0034"],
+    [0.0123, "$0.0123"],
+  ])("shows a call's cost of %d dollars as %s", (usd, text) => expect(exactUsdText(usd)).toBe(text));
 
   it.each([
     [420, "420 ms"],

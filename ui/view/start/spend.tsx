@@ -5,7 +5,7 @@ import { isRecord, numberOf, textOf } from "../../model/line.ts";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
-const LISTED_MAX = 6;
+const LISTED_MAX = 5;
 const CHART = { width: 480, height: 96, gap: 3, labels: 16 } as const;
 
 type Bar = { hourMs: number; usd: number; calls: number; failed: number };
@@ -93,7 +93,7 @@ function Chart({ bars }: { bars: readonly Bar[] }) {
               <title>{`${hourText(hourMs)}: ${usdText(usd)}, ${callsText(calls)}${failures}`}</title>
             </rect>
             {at % 6 === 5 && (
-              <text x={at * step + (step - CHART.gap) / 2} y={CHART.height - 1} text-anchor="middle">
+              <text x={(at + 1) * step - CHART.gap} y={CHART.height - 1} text-anchor="end">
                 {hourText(hourMs)}
               </text>
             )}
@@ -129,7 +129,9 @@ function Ranking({ title, rows }: { title: string; rows: readonly { name: string
         ))}
         {rest.length > 0 && (
           <li>
-            <span class="dim">{rest.length} others</span>
+            <span class="dim">
+              {rest.length} {rest.length === 1 ? "other" : "others"}
+            </span>
             <span class="number">{usdText(restUsd)}</span>
           </li>
         )}
