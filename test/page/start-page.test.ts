@@ -98,11 +98,11 @@ describe.runIf(hasChromium)("the list of runs", () => {
     await page.getByRole("button", { name: "1 child runs of part one" }).click();
     await page.getByRole("link", { name: "part one of one" }).waitFor();
     await expect.poll(() => rowOf(page, name).innerText()).toMatch(/\$0\.00[0-9]{2}\s+own (<\$0\.0001|\$0\.0000)/);
-    const paddings = await page
+    const starts = await page
       .locator("table.runs td.name > div")
-      .evaluateAll((all) => all.map((each) => Number.parseFloat(getComputedStyle(each).paddingLeft)));
-    expect(paddings[1]).toBeGreaterThan(paddings[0] ?? 0);
-    expect(paddings[2]).toBeGreaterThan(paddings[1] ?? 0);
+      .evaluateAll((all) => all.map((each) => each.firstElementChild?.getBoundingClientRect().x ?? 0));
+    expect(starts[1]).toBeGreaterThan(starts[0] ?? 0);
+    expect(starts[2]).toBeGreaterThan(starts[1] ?? 0);
     expect(faults).toEqual([]);
   });
 
