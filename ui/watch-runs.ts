@@ -92,7 +92,7 @@ export function watchRuns(api: Api, sinceMidnight: () => string) {
     void repeat(() => read(`view=summary&limit=${NEWEST}`), NEWEST_MS);
     void repeat(figures, FIGURES_MS);
     try {
-      while (cursor !== null && runs.value.size < LOADED_MAX) await more();
+      while (hasMore.value && runs.value.size < LOADED_MAX) await more();
     } catch (error) {
       refused(error);
     }
