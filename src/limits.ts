@@ -9,6 +9,11 @@
  * group's queue and counters are memory of one object, 2 MB for so many, and its index must fit a slot's id (65,536).
  */
 export const ITEMS_PER_BATCH_MAX = 50_000;
+/**
+ * Most calls of one batch that the budget can never pay for, unless it pays for a tenth of all: each is opened, refused, logged and
+ * answered, for nothing, which takes about 0.1 ms. So many cost no more than what reading a body of 16 KB is allowed to.
+ */
+export const UNPAID_CALLS_MAX = 250;
 /** Largest request body, read whole by the Worker: an isolate has 128 MB for all that it does at once. */
 export const BODY_BYTES_MAX = 32 * 1024 * 1024;
 /**
@@ -1508,7 +1513,12 @@ export const REPLAY_USES_MAX = 2 * RECORDED_ANSWERS_MAX;
 export const EPOCH_CHARS_MAX = 64;
 /** Slots that end with recorded answers in one turn of a run: the turn holds their texts until they are written. */
 export const REPLAYED_PER_TURN_MAX = 1_024;
-/** Characters of a text that count as one more slot of them: a turn then holds at most about 4 million characters. */
+/**
+ * Slots that end in one turn of a run without an attempt of their own: for each a row and two events are written, about 60 µs, and
+ * other requests of the run wait for the turn.
+ */
+export const ENDS_PER_TURN_MAX = 1_024;
+/** Characters of a text that count as one more slot of these two: a turn then holds at most about 4 million characters. */
 export const REPLAYED_UNIT_CHARS = 4_096;
 /** Characters of a recorded answer of a single call, which is in one row with others: at most 1.5 MB of the 2 MB of a row. */
 export const RECORDED_CHARS_MAX = 512 * 1024;

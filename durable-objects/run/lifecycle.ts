@@ -397,7 +397,8 @@ export class RunLifecycle implements AlarmHost {
     this.#flushing = null;
     this.#signal(run, nowMs);
     this.followers.notify(run.readableSeq, run.isFinal && !run.engine.log.pending);
-    if (run.engine.replayQueue.isSpent) setTimeout(() => this.#commits.poke(), 0);
+    const hasMore = run.engine.turnShare.renew() || run.engine.replayQueue.isSpent;
+    if (hasMore) setTimeout(() => this.#commits.poke(), 0);
     if (this.#owesRows(run)) this.#flushTimer.start(SETTLE_LAG_MS, nowMs);
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);

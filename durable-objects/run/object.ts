@@ -332,6 +332,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#open(request, pages, capacity, null);
   }
 
+  openCopies(request: OpenGroupRequest, pages: CallPage[], capacity: number | null): Promise<OpenGroupReply> {
+    return this.#open(request, pages, capacity, null);
+  }
+
   filesStored(bytes: number): Promise<Reason | null> {
     return filesStored(this.#life, bytes);
   }
@@ -416,8 +420,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused {
-    const run = this.#life.active;
-    return "reason" in run ? { ok: false, reason: run } : quoteGroup(run, models, pages, Date.now());
+    return quoteGroup(this.#life.active, models, pages, Date.now());
   }
 
   settleAndClaim(

@@ -31,10 +31,12 @@ export const agentsFields = {
 
 type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;
 
-/** A request with one content that several calls have: each with settings of its own. */
+/** A request with one content that several calls have: each with settings of its own, or so many with no settings at all. */
 export type Copied = {
   content: CallContent;
-  each: readonly (CallSettingsInput & { id?: string; tier?: (typeof TIER_NAMES)[number] })[];
+  each:
+    | readonly (CallSettingsInput & { id?: string | undefined; tier?: (typeof TIER_NAMES)[number] | undefined })[]
+    | number;
 };
 
 /** What a request with one content expands to; null = it has none. */
@@ -54,10 +56,11 @@ export function copiesOfOne({ prompt, messages, agents, n }: Sent): Parsed<Copie
   const content = readContent(sent, (name) => name);
   if (!content.ok) return content;
   const named = agents?.map((each) => (typeof each === "string" ? { id: each, model: each } : each));
-  const each = named ?? Array.from({ length: n ?? 1 }, () => ({}));
+  const each = named ?? n ?? 1;
+  const times = named?.length ?? n ?? 1;
   // It is read and stored once, and sent so often.
-  if (content.value.fields.jsonBytes * each.length > GROUP_CHARS_MAX) {
-    const what = `the request, ${each.length} times`;
+  if (content.value.fields.jsonBytes * times > GROUP_CHARS_MAX) {
+    const what = `the request, ${times} times`;
     return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: GROUP_CHARS_MAX, param: "prompt" } };
   }
   return { ok: true, value: { content: content.value, each } };

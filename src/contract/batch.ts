@@ -122,6 +122,8 @@ export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };
 export type BatchRequest = SentRules & {
   /** In input order. Those of a large batch are parsed anew each time they are read, so read them once or twice. */
   calls: Iterable<BatchCall> & { readonly length: number };
+  /** Set if all calls are the same one, `n` times: it is measured, sent to the run and stored once. Absent = each is its own. */
+  isCopied?: true;
   /** The custom ids of the calls; empty if none has one. */
   ids: readonly (string | null)[];
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
@@ -290,6 +292,7 @@ export function parseBatch(
   const envelope = parseEnvelope(value);
   if (!envelope.ok) return envelope;
   const { shared } = envelope.value;
+  if (envelope.value.times !== undefined) return copiesOf(envelope.value, envelope.value.times);
   const named = new Map<string, ContextReference>();
   const calls = callsOf(envelope.value, promptOf);
   if (!calls.ok) return calls;
@@ -298,6 +301,18 @@ export function parseBatch(
   for (const { context } of calls.value) noteContext(named, context);
   const contexts = { ...shared.contexts, named };
   return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids, contexts } };
+}
+
+/** The batch of one call, so many times. */
+function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { calls: BatchCall[] }> {
+  const { shared } = envelope;
+  const read = callsOf(envelope, promptCall);
+  if (!read.ok) return read;
+  const named = new Map<string, ContextReference>();
+  for (const { context } of read.value) noteContext(named, context);
+  const calls = read.value.flatMap((call) => Array<BatchCall>(times).fill(call));
+  const contexts = { ...shared.contexts, named };
+  return { ok: true, value: { ...shared, ...tiersOf(shared, false), calls, isCopied: true, ids: [], contexts } };
 }
 
 function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]> {
@@ -313,6 +328,8 @@ function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]
 export type Envelope = {
   settings: CallSettings;
   shared: Omit<BatchRequest, "calls" | "ids">;
+  /** Set if the one item is made so often. */
+  times?: number;
 } & (
   | { prompts: readonly unknown[]; items: undefined }
   /** `content`: that of all items; absent = each has its own. */
@@ -383,7 +400,11 @@ function copiedEnvelope(
     return invalid(prompts === undefined ? "items" : "prompts", "give either one prompt or several, not both");
   }
   const defaults = { ...shared.defaults, ...content.body };
-  return { ok: true, value: { settings, shared: { ...shared, defaults }, prompts: undefined, items: each, content } };
+  const common = { settings, shared: { ...shared, defaults }, prompts: undefined, content };
+  if (typeof each !== "number") return { ok: true, value: { ...common, items: each } };
+  // Batches of a provider are made of pages of calls.
+  if (shared.viaBatches) return { ok: true, value: { ...common, items: Array.from({ length: each }, () => ({})) } };
+  return { ok: true, value: { ...common, items: [{}], times: each } };
 }
 
 /** Why a batch cannot go through batches of its provider; null = it can. */

@@ -35,6 +35,7 @@ import type { AttemptInFlight, Shard, StoredShard, Target } from "./leases/shard
 import { Hedges } from "./learned/hedges.ts";
 import { Lines } from "./gates/route-keys.ts";
 import { Prefixes } from "./learned/prefixes.ts";
+import { TurnShare } from "./queue/turn-share.ts";
 import { SingleFlight } from "./leases/single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./queue/slot.ts";
 import { Upstreams } from "./gates/gates.ts";
@@ -114,6 +115,10 @@ export class EngineState {
   readonly singleFlight = new SingleFlight();
   /** Slots whose recorded answers are to be looked up. */
   readonly replayQueue = new ReplayQueue();
+  /** Slots that may still end in this turn without an attempt of their own. */
+  readonly turnShare = new TurnShare();
+  /** Slots that share an outcome and end in later turns. */
+  readonly owedEnds: { slotIds: number[]; outcome: Outcome }[] = [];
   readonly prefixes = new Prefixes();
   /** Whether something has escalated since this state was built: a person should look at the run. */
   hasEscalated = false;

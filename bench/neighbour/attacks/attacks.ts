@@ -2,6 +2,7 @@
 import type { Attack } from "../attack.ts";
 import { documents } from "./documents.ts";
 import { largeBodies } from "./large-bodies.ts";
+import { manyCalls } from "./many-calls.ts";
 import { overlappingChunks } from "./overlapping-chunks.ts";
 import { ownParams } from "./own-params.ts";
 import { followers } from "./followers.ts";
@@ -20,6 +21,7 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   "refused-bodies": refusedBodies,
   "own-params": ownParams,
   "large-bodies": largeBodies,
+  "many-calls": manyCalls,
   "overlapping-chunks": overlappingChunks,
   documents,
   "pull-claims": pullClaims,

@@ -1,6 +1,5 @@
 /** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
 import { shareOf } from "../../../src/run/money/admit.ts";
-import { infeasibleReason, type FloorSlot } from "../../../src/run/money/feasible.ts";
 import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
@@ -16,6 +15,7 @@ import type { OpenGroupReply, OpenGroupRequest } from "../../../src/objects/meth
 import { clientTraceId } from "../../../src/trace-context.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import { heldQuoteOf } from "./confirm.ts";
+import { floorReason, mayPause } from "./floors.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
@@ -47,7 +47,7 @@ export function stagePages(
     if (known === null) store.groups.put(stagedGroup(seq, openKey, nowMs));
     // Before the first body: its Worker writes to R2 only after it has sent pages here.
     if (!store.meta.get("hasBodies")) store.meta.set("hasBodies", true);
-    for (const page of pages) store.groups.putPage(seq, page);
+    for (const page of pages) store.putPage(seq, page);
   });
   run.openings.add({ openKey, seq, stagedAtMs: nowMs });
   return null;
@@ -97,11 +97,6 @@ export function openGroup(
     run.openings.forget(request.openKey);
     store.space.dropped(request.openKey);
   };
-  const floorReason = (): Reason | null => {
-    if (request.onBudget !== "refuse") return null;
-    const stored = staged === null ? [] : store.groups.pageFacts(staged);
-    return infeasibleReason(floorSlots(run, request.models, [stored, pages]), run.engine.ledger);
-  };
   const { idempotencyKey } = request;
   const before = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
   if (idempotencyKey !== null && before !== null) {
@@ -111,17 +106,17 @@ export function openGroup(
       return { ok: false, reason: { reason: "idempotency_conflict" } };
     return replyOf(run, first, true);
   }
+  const parts = (): Iterable<{ facts: string }>[] => [staged === null ? [] : store.groups.pageFacts(staged), pages];
   const isWhole = staged !== null || pages[0]?.firstIndex === 0;
   const refused = isWhole
-    ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages)) ?? floorReason())
+    ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages)) ?? floorReason(run, { request, graph, parts }))
     : INTERRUPTED;
   if (refused !== null) {
     drop();
     return { ok: false, reason: refused };
   }
   const seq = staged ?? run.takeGroupSeq();
-  const parts = [staged === null ? [] : store.groups.pageFacts(staged), pages];
-  const held = judges === null ? heldQuoteOf(run, { request, graph, parts }, nowMs) : null;
+  const held = judges === null ? heldQuoteOf(run, { request, graph, parts: parts() }, nowMs) : null;
   const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
   run.addWrite(() => store.space.opened(request.openKey, request.bodyBytes ?? 0));
@@ -132,7 +127,7 @@ export function openGroup(
     run.addWrite(() => {
       store.groups.put(stored);
       if (graph !== null) store.putGraph(seq, graph);
-      for (const page of pages) store.groups.putPage(seq, page);
+      for (const page of pages) store.putPage(seq, page);
     });
   }
   start(run, store, { stored, graph, pages, staged: staged !== null }, nowMs);
@@ -241,10 +236,7 @@ function storedGroup(
     ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
     ...(request.trace === undefined ? {} : { trace: request.trace }),
     ...(held === null ? {} : { held }),
-    // A single call has a client that waits for an answer.
-    ...(!request.single && (request.onExhausted ?? run.settings.onExhausted) === "pause"
-      ? { onExhausted: "pause" }
-      : {}),
+    ...(mayPause(run, request) ? { onExhausted: "pause" } : {}),
   };
   // Its client has its answer, the quote, and does not follow it.
   const detach = request.detach || held !== null;
@@ -305,23 +297,6 @@ export function replyOf(run: RunState, { header, errorStyle }: StoredGroup, repl
 export function tracedIn({ settings }: Pick<RunState, "settings">, { trace }: GroupHeader): { traceId?: string } {
   const traceId = clientTraceId(trace, settings.trace);
   return traceId === null ? {} : { traceId };
-}
-
-/** The slots of a group that is not open, to compute the least it can cost. All its models resolve. */
-function* floorSlots(
-  run: RunState,
-  models: readonly (string | null)[],
-  parts: readonly Iterable<{ facts: string }>[],
-): Generator<FloorSlot> {
-  for (const part of parts) {
-    for (const page of part) {
-      for (const facts of readFacts(page.facts, models)) {
-        const target = run.targets.resolve(facts.model);
-        if (run.replay?.hasAnswer(facts) === true) continue;
-        if (!("reason" in target)) yield { facts, price: target.price, bounds: target.bounds };
-      }
-    }
-  }
 }
 
 /** Why a group may not be opened; null if it may. */

@@ -1,5 +1,5 @@
 /** The beginning of a call's prompt, for readers who look at one call. */
-import { placeOf, readCall } from "../../../src/run/queue/call-page.ts";
+import { isCopied, placeOf, readCall } from "../../../src/run/queue/call-page.ts";
 import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { headOf } from "../../../src/providers/formats/request/prompt-head.ts";
@@ -11,7 +11,7 @@ export function promptHead({ groups }: Pick<RunStore, "groups">, seq: number, in
   const call = callIndexOf(groups.graphJson(seq), index);
   const page = stored === undefined || call === null ? null : groups.pageOf(slotIdOf(seq, call));
   if (stored === undefined || call === null || page === null || placeOf(page.calls) !== null) return null;
-  const line = page.calls.split("\n")[call - page.firstIndex];
+  const line = page.calls.split("\n")[isCopied(page.facts) ? 0 : call - page.firstIndex];
   return line === undefined ? null : headOf(readCall(line, stored.defaultsJson));
 }
 

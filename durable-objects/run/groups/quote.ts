@@ -13,13 +13,14 @@ import type { ModelTargets } from "../targets.ts";
 
 type Quoting = Pick<RunState, "engine"> & ModelTargets;
 
-/** Quotes every slot of a group that is not opened: nothing is stored or reserved. */
+/** Quotes every slot of a group that is not opened: nothing is stored or reserved. `run`: why it may start nothing, if so. */
 export function quoteGroup(
-  run: Quoting,
+  run: Quoting | Reason,
   models: readonly (string | null)[],
   pages: readonly CallPage[],
   nowMs: number,
 ): Quote[] | Refused {
+  if ("reason" in run) return { ok: false, reason: run };
   const quotes: Quote[] = [];
   for (const page of pages) {
     for (const facts of readFacts(page.facts, models)) {

@@ -4,7 +4,7 @@
  * Once every body of a page was read, the bodies are dropped, because most calls are sent once; its facts stay, which
  * settlements need. A page whose bodies are read again, for a retry, keeps them.
  */
-import { placeOf, readFacts, type BodyPlace } from "../../../src/run/queue/call-page.ts";
+import { isCopied, placeOf, readFacts, type BodyPlace } from "../../../src/run/queue/call-page.ts";
 import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import { instanceMemory, type InstanceMemory, type Member } from "./instance-memory.ts";
@@ -15,6 +15,8 @@ import { TurnoverSet } from "../../../src/renewed/set.ts";
 /** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
 type CachedPage = {
   facts: SlotFacts[];
+  /** Whether its slots have one body, the same. */
+  isCopied: boolean;
   bodies: Bodies | null;
   place: BodyPlace | null;
   chars: number;
@@ -60,7 +62,7 @@ export class PageCache {
   placeOf(slotId: number): BodyPlace | null {
     const { page, firstSlot } = this.#pageOf(slotId);
     if (page.place === null) return null;
-    return { object: page.place.object, line: page.place.line + slotId - firstSlot };
+    return { object: page.place.object, line: page.place.line + lineOf(page, slotId - firstSlot) };
   }
 
   /** The body of a slot's call, as JSON text. Throws if it is not in its page. */
@@ -68,7 +70,7 @@ export class PageCache {
     const { page, firstSlot } = this.#pageOf(slotId);
     if (page.place !== null) throw new Error(`the body of slot ${slotId} is not in its page`);
     const bodies = page.bodies ?? this.#readBodies(slotId, page);
-    const line = bodies.lines[slotId - firstSlot];
+    const line = bodies.lines[lineOf(page, slotId - firstSlot)];
     if (line === undefined) throw new Error(`slot ${slotId} is in no page`);
     const { unread } = bodies;
     unread?.delete(slotId - firstSlot);
@@ -99,17 +101,27 @@ export class PageCache {
     if (current !== null && slotId >= current.firstSlot && slotId < current.firstSlot + current.page.facts.length) {
       return current;
     }
-    // A page begins at most so many slots before each of its own. Graphs jump from page to page, so this is not a search.
+    // A page of copies is its group's only one. Others begin at most so many slots before each of their own. Graphs jump from page
+    // to page, so this is not a search.
+    const first = slotId - indexOf(slotId);
+    if (this.#pages.get(first)?.isCopied === true) return this.#used(first, slotId);
     for (let firstSlot = slotId; firstSlot > slotId - CALL_PAGE_SLOTS_MAX; firstSlot--) {
       const page = this.#pages.get(firstSlot);
       if (page === undefined) continue;
       if (slotId >= firstSlot + page.facts.length) break;
-      this.#pages.delete(firstSlot);
-      this.#pages.set(firstSlot, page);
-      this.#current = { page, firstSlot };
-      return this.#current;
+      return this.#used(firstSlot, slotId);
     }
     return this.#read(slotId);
+  }
+
+  /** A cached page, which is the last to be dropped from now on. */
+  #used(firstSlot: number, slotId: number): { page: CachedPage; firstSlot: number } {
+    const page = this.#pages.get(firstSlot);
+    if (page === undefined) return this.#read(slotId);
+    this.#pages.delete(firstSlot);
+    this.#pages.set(firstSlot, page);
+    this.#current = { page, firstSlot };
+    return this.#current;
   }
 
   #read(slotId: number): { page: CachedPage; firstSlot: number } {
@@ -146,9 +158,11 @@ export class PageCache {
     const { calls } = stored;
     const place = placeOf(calls);
     // Beside bodies the facts are little.
+    const copied = isCopied(stored.facts);
     const chars = place === null ? calls.length : facts.length * FACTS_CHARS;
-    const bodies = place === null ? { lines: calls.split("\n"), unread: new Set(facts.keys()) } : null;
-    const page = { facts, bodies, place, chars };
+    // The body of copies stays: all of them are sent.
+    const bodies = place === null ? { lines: calls.split("\n"), unread: copied ? null : new Set(facts.keys()) } : null;
+    const page = { facts, isCopied: copied, bodies, place, chars };
     this.#chars += chars - (this.#pages.get(firstSlot)?.chars ?? 0);
     this.#pages.delete(firstSlot);
     this.#pages.set(firstSlot, page);
@@ -186,4 +200,9 @@ export class PageCache {
     this.#chars = 0;
     this.#member.keeps(0);
   }
+}
+
+/** Where the body of a page's slot is among the bodies of the page. */
+function lineOf({ isCopied }: CachedPage, slot: number): number {
+  return isCopied ? 0 : slot;
 }

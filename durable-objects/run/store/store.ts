@@ -22,6 +22,7 @@
 import type { StoredProviderPage } from "../../../src/run/steps/provider-settle.ts";
 import type { LeaseApart, StoredShard } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
+import { isCopied, type CallPage } from "../../../src/run/queue/call-page.ts";
 import { readTail } from "../../../src/run/log.ts";
 import type { StoredAnswer } from "../../../src/objects/methods/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
@@ -38,6 +39,7 @@ import { RunSpace } from "./space.ts";
 import { Rows } from "./sql.ts";
 import {
   CHANGED_GRAPH_SCHEMA_VERSION,
+  COPIES_SCHEMA_VERSION,
   GRAPH_SCHEMA_VERSION,
   PROVIDER_SCHEMA_VERSION,
   REPLAY_SCHEMA_VERSION,
@@ -103,6 +105,13 @@ export class RunStore {
   /** Marks the storage of a run that records answers: older code must not open it. */
   willRecord(): void {
     this.meta.set("schemaVersion", REPLAY_SCHEMA_VERSION);
+  }
+
+  /** Stores a page of a group's calls. If it has copies of one call, older code must not open this run any more. */
+  putPage(seq: number, page: CallPage): void {
+    if (isCopied(page.facts) && this.meta.get("schemaVersion") < COPIES_SCHEMA_VERSION)
+      this.meta.set("schemaVersion", COPIES_SCHEMA_VERSION);
+    this.groups.putPage(seq, page);
   }
 
   /** Stores the graph of a group. Older code must not open this run any more. */
@@ -272,7 +281,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = SINGLE_SCHEMA_VERSION;
+    const known = COPIES_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

@@ -58,3 +58,6 @@ export const PROVIDER_SCHEMA_VERSION = 8;
 
 /** The version of a run with single calls in rows of their own: older code would not find them, and would make them once more. */
 export const SINGLE_SCHEMA_VERSION = 9;
+
+/** The version of a run with a page of copies: older code would find one call in it. */
+export const COPIES_SCHEMA_VERSION = 10;

@@ -7,7 +7,7 @@ import { expireQueued } from "../../../src/run/steps/deadline.ts";
 import { dispatch } from "../../../src/run/steps/dispatch.ts";
 import { startHedges } from "../../../src/run/steps/start-hedges.ts";
 import { replayQueued } from "../../../src/run/steps/recall.ts";
-import { expireLeases } from "../../../src/run/steps/settle.ts";
+import { endOwed, expireLeases } from "../../../src/run/steps/settle.ts";
 import { leaseApart, shardText, type AttemptInFlight } from "../../../src/run/leases/shard.ts";
 import { attemptIdOf, groupSeqOf } from "../../../src/run/queue/slot.ts";
 import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
@@ -52,6 +52,7 @@ export class Turns {
     giveUpStopped(run.engine, nowMs);
     if (openJudgeCalls(run, this.#store, nowMs)) run.laneStarts.need();
     if (releaseUnclaimed(run.engine, nowMs)) run.laneStarts.need();
+    endOwed(run.engine, nowMs);
     replayQueued(run.engine, nowMs);
     const offers = run.waitingExecutors.offers();
     const hedges = startHedges(run.engine, offers, nowMs);

@@ -92,6 +92,7 @@ export async function batchWithContexts(
   runId: string,
   request: BatchRequest,
 ): Promise<BatchRequest> {
+  if (request.isCopied === true) return await copiesWithContexts(c, runId, request);
   const { named, default: shared, over } = request.contexts;
   if (over !== null) return await batchOver(c, runId, request);
   if (named.size === 0) return await withSystemPrefix(request);
@@ -104,6 +105,14 @@ export async function batchWithContexts(
   for (const call of request.calls) shares.count(placed(call, known, paramOf(call, checked++)));
   const calls = mapped(request.calls, (call, index) => shares.mark(placed(call, known, paramOf(call, index))));
   return { ...request, calls, defaults: sharedBody(request.defaults, shared, known) };
+}
+
+/** The same of a batch of one call, many times: the text is given once, as that of two calls which share it. */
+async function copiesWithContexts(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<BatchRequest> {
+  const { isCopied: _isCopied, ...few } = request;
+  const { calls, ...found } = await batchWithContexts(c, runId, { ...few, calls: [...request.calls].slice(0, 2) });
+  const [call] = calls;
+  return { ...request, ...found, calls: call === undefined ? [] : Array<BatchCall>(request.calls.length).fill(call) };
 }
 
 /**

@@ -110,7 +110,7 @@ const NEEDS_ASYNC: Reason = {
 };
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
-  const { calls, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
+  const { calls, isCopied, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
   const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds: ids.length > 0 };
   const stop = stopRequestOf(request.stopWhen);
@@ -123,6 +123,7 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
   return {
     calls,
+    ...(isCopied === true ? { isCopied } : {}),
     defaults,
     dedupe,
     rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay, ...guards, ...provider },

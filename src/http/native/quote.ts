@@ -26,7 +26,9 @@ export async function quoteBatch(c: Context<AppEnv>, runId: string, request: Bat
 }
 
 /** The quotes of all slots, which the run object makes in parts: an RPC carries 32 MB. */
-async function quotesOf(run: RunCaller, { calls, defaults }: BatchRequest): Promise<Quote[]> {
+async function quotesOf(run: RunCaller, request: BatchRequest): Promise<Quote[]> {
+  if (request.isCopied === true) return await quotesOfCopies(run, request);
+  const { calls, defaults } = request;
   const builder = new CallPageBuilder(defaults);
   const quotes: Quote[] = [];
   let part: CallPage[] = [];
@@ -56,6 +58,14 @@ async function quotesOf(run: RunCaller, { calls, defaults }: BatchRequest): Prom
   // An empty batch is quoted too: its run may have ended.
   if (part.length > 0 || quotes.length === 0) await send();
   return quotes;
+}
+
+/** The quotes of a batch of one call, many times: the run quotes one. */
+async function quotesOfCopies(run: RunCaller, { calls, ...request }: BatchRequest): Promise<Quote[]> {
+  const { isCopied: _isCopied, ...one } = request;
+  const [call] = calls;
+  const quotes = await quotesOf(run, { ...one, calls: call === undefined ? [] : [call] });
+  return quotes.flatMap((quote) => Array<Quote>(calls.length).fill(quote));
 }
 
 function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): QuoteReply {

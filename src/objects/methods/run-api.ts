@@ -219,6 +219,12 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   openGroup(request: OpenGroupRequest, pages: CallPage[], capacity?: number | null): Promise<OpenGroupReply>;
 
   /**
+   * Opens a group whose slots all have the same call: its one page has the call once. Otherwise like `openGroup`. A method of its
+   * own, because an object that knows no such pages cannot read them.
+   */
+  openCopies(request: OpenGroupRequest, pages: CallPage[], capacity: number | null): Promise<OpenGroupReply>;
+
+  /**
    * Opens a group whose slots depend on each other: `graphJson` is its compiled graph, and its pages have one call for each
    * task. Otherwise like `openGroup`. A method of its own, because an object that knows no graphs would start every task at once.
    */

@@ -2,11 +2,12 @@
  * Whether a batch can fit its budget at all, decided before anything of it is stored. Its floor is the sum of its
  * slots' reservations when each starts with the smallest completion cap (`COMPLETION_TOKENS_MIN`, or less if the call
  * requests less). A batch whose floor exceeds all that the run can ever have left is refused. Below that it can still
- * run out of money, because calls may use more than their floor.
+ * run out of money, because calls may use more than their floor. A batch that may run in part is refused only if nearly all of
+ * it never can.
  */
 import type { CallFacts } from "../../call.ts";
-import type { Reason } from "../../errors.ts";
-import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN } from "../../limits.ts";
+import type { Dimension, Reason } from "../../errors.ts";
+import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN, UNPAID_CALLS_MAX } from "../../limits.ts";
 import { promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
 import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "./ledger.ts";
 import { usdOf } from "./money.ts";
@@ -22,27 +23,85 @@ export function floorOf({ facts, price, bounds }: FloorSlot): Amounts {
   return worstCase(promptTokensMax(facts, bounds), completionTokens, price, facts);
 }
 
+/** The floor of a slot. `isShared`: it gets the answer of an equal slot before it, and costs nothing. */
+export type SlotFloor = { amounts: Amounts; isShared: boolean };
+
 /**
  * Why the slots can never all run: the first dimension in which the sum of their floors exceeds the limit less what is
  * spent and reserved by child runs. Attempts in flight do not count: their reservations may be freed in full. Null =
  * the floor fits.
  */
-export function infeasibleReason(slots: Iterable<FloorSlot>, ledger: Ledger): Reason | null {
+export function infeasibleReason(slots: Iterable<SlotFloor>, ledger: Ledger): Reason | null {
   const floor = zeroAmounts();
-  for (const slot of slots) addAmounts(floor, floorOf(slot));
+  for (const { amounts, isShared } of slots) if (!isShared) addAmounts(floor, amounts);
   const dimension = DIMENSIONS.find((each) => floor[each] > (ledger.idle(each) ?? Infinity));
   if (dimension === undefined) return null;
+  const facts = figuresOf(ledger, dimension, floor);
+  const message =
+    `the batch can never fit budget.${dimension}: its slots need at least ${facts.needed} together, and of the limit of ` +
+    `${facts.limit} at most ${leftOf(ledger, dimension)} can still be used (${facts.spent} spent, ${facts.held} reserved by child runs)`;
+  return { reason: "infeasible", message, ...facts };
+}
+
+/** A batch is worth opening if the budget can pay for one in so many of its calls. */
+const PAID_ONE_IN = 10;
+
+/**
+ * Why a batch that may run in part is refused all the same: nearly all of its slots can never run, and they are many. Each of them
+ * would be opened, refused, logged and answered one by one. Null = it is worth opening.
+ */
+export function unpaidReason(slots: Iterable<SlotFloor>, ledger: Ledger): Reason | null {
+  const limited = DIMENSIONS.filter((dimension) => ledger.idle(dimension) !== null);
+  if (limited.length === 0) return null;
+  const floor = zeroAmounts();
+  const floors: Amounts[] = [];
+  for (const { amounts, isShared } of slots) {
+    if (isShared) continue;
+    floors.push(amounts);
+    addAmounts(floor, amounts);
+  }
+  for (const dimension of limited) {
+    const left = ledger.idle(dimension) ?? 0;
+    if (floor[dimension] <= left) continue;
+    const payable = payableOf(floors, dimension, left);
+    if (floors.length - payable <= UNPAID_CALLS_MAX || payable * PAID_ONE_IN >= floors.length) continue;
+    const facts = figuresOf(ledger, dimension, floor);
+    const message =
+      `what is left of budget.${dimension} (${leftOf(ledger, dimension)}) pays for at most ${payable} of the ${floors.length} calls, ` +
+      `which need at least ${facts.needed} together; send fewer calls, or ask for a higher limit`;
+    return { reason: "infeasible", message, ...facts };
+  }
+  return null;
+}
+
+/** The most slots that so much can pay for: the cheapest of them. */
+function payableOf(floors: readonly Amounts[], dimension: Dimension, left: number): number {
+  const sorted = Float64Array.from(floors, (floor) => floor[dimension]).sort();
+  let sum = 0;
+  let payable = 0;
+  for (const amount of sorted) {
+    sum += amount;
+    if (sum > left) break;
+    payable += 1;
+  }
+  return payable;
+}
+
+type Figures = { dimension: Dimension; limit: number; spent: number; held: number; needed: number };
+
+/** The figures of a refusal as the wire shows them: USD as decimals, counts as they are. */
+function figuresOf(ledger: Ledger, dimension: Dimension, floor: Amounts): Figures {
   const shown = (amount: number): number => (dimension === "usd" ? usdOf(amount) : amount);
-  const facts = {
+  return {
     dimension,
     limit: shown(ledger.limits[dimension] ?? 0),
     spent: shown(ledger.spent[dimension]),
     held: shown(ledger.reservedByChildren[dimension]),
     needed: shown(floor[dimension]),
   };
-  const left = shown(Math.max(0, ledger.idle(dimension) ?? 0));
-  const message =
-    `the batch can never fit budget.${dimension}: its slots need at least ${facts.needed} together, and of the limit of ` +
-    `${facts.limit} at most ${left} can still be used (${facts.spent} spent, ${facts.held} reserved by child runs)`;
-  return { reason: "infeasible", message, ...facts };
+}
+
+function leftOf(ledger: Ledger, dimension: Dimension): number {
+  const left = Math.max(0, ledger.idle(dimension) ?? 0);
+  return dimension === "usd" ? usdOf(left) : left;
 }

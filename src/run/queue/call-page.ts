@@ -1,7 +1,8 @@
 /**
  * Call pages: how a group's calls are stored. A page has up to 32 calls in two texts: their facts as one JSON array,
  * and their bodies as one JSON text per line, so that a body reaches its executor without being parsed on the way (JSON
- * text has no line breaks of its own).
+ * text has no line breaks of its own). A call that is made many times over is one page of any number of slots: its facts and its body
+ * once, and how many slots have them.
  */
 import type { CallBody, CallFacts, Cascade, Priority, SharedBody } from "../../call.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../../limits.ts";
@@ -21,6 +22,9 @@ type FactsExtra = { id?: string; cascade?: StoredCascade } & Omit<CallFacts, Pos
 
 /** A cascade with the indexes of its models. */
 type StoredCascade = Omit<Cascade, "models"> & { models: readonly number[] };
+
+/** The facts of a page whose slots all have the same call. */
+type CopiedFacts = { copies: number; row: FactsRow };
 
 type FactsRow = [number, number, number, number | null, Priority, number | null, number, FactsExtra?];
 
@@ -54,9 +58,29 @@ export class CallPageBuilder {
 
   /** Adds a call; returns the page that it completed, if any. */
   add(call: { body: CallBody; facts: CallFacts; id?: string | null }): CallPage | null {
-    const line = JSON.stringify(withoutDefaults(call.body, this.#defaults));
+    const line = this.#lineOf(call.body);
     const full = this.#lines.length === CALL_PAGE_SLOTS_MAX || this.#chars + line.length > CALL_PAGE_BYTES_MAX;
     const page = full ? this.flush() : null;
+    this.#facts.push(this.#rowOf(call));
+    this.#lines.push(line);
+    this.#chars += line.length;
+    this.totalChars += line.length;
+    return page;
+  }
+
+  /** The page of a call that is made so often. Nothing else may be in the group. */
+  copies(call: { body: CallBody; facts: CallFacts }, count: number): CallPage {
+    const line = this.#lineOf(call.body);
+    this.totalChars += line.length;
+    const facts: CopiedFacts = { copies: count, row: this.#rowOf(call) };
+    return { firstIndex: 0, facts: JSON.stringify(facts), calls: line };
+  }
+
+  #lineOf(body: CallBody): string {
+    return JSON.stringify(withoutDefaults(body, this.#defaults));
+  }
+
+  #rowOf(call: { facts: CallFacts; id?: string | null }): FactsRow {
     const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, cascade, ...rest } =
       call.facts;
     const row: FactsRow = [
@@ -73,11 +97,7 @@ export class CallPageBuilder {
       cascade === undefined || later === undefined ? rest : { ...rest, cascade: { ...cascade, models: later } };
     const named = call.id == null ? extra : { ...extra, id: call.id };
     if (Object.keys(named).length > 0) row.push(named);
-    this.#facts.push(row);
-    this.#lines.push(line);
-    this.#chars += line.length;
-    this.totalChars += line.length;
-    return page;
+    return row;
   }
 
   /** The unfinished page, or null when it is empty. */
@@ -117,9 +137,20 @@ export function placeOf(calls: string): BodyPlace | null {
   return { object, line };
 }
 
-/** Reads a page's facts; `models` is the group's list. */
+/** Reads a page's facts; `models` is the group's list. Slots that have the same call have the same facts, one object. */
 export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
-  const rows: FactsRow[] = JSON.parse(facts);
+  const rows: FactsRow[] | CopiedFacts = JSON.parse(facts);
+  if (Array.isArray(rows)) return factsOfRows(rows, models);
+  const [copied] = factsOfRows([rows.row], models);
+  return copied === undefined ? [] : Array<SlotFacts>(rows.copies).fill(copied);
+}
+
+/** Whether all slots of a page have the same call: then it has one body. */
+export function isCopied(facts: string): boolean {
+  return facts.startsWith("{");
+}
+
+function factsOfRows(rows: readonly FactsRow[], models: readonly (string | null)[]): SlotFacts[] {
   return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, extra]) => {
     const model = models[modelIndex] ?? null;
     const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
@@ -133,8 +164,9 @@ export function readFacts(facts: string, models: readonly (string | null)[]): Sl
   });
 }
 
-/** Reads the client's ids of a page's calls. */
+/** Reads the client's ids of a page's calls. Copies have none. */
 export function readCustomIds(facts: string): (string | null)[] {
+  if (isCopied(facts)) return [];
   const rows: FactsRow[] = JSON.parse(facts);
   return rows.map((row) => row[7]?.id ?? null);
 }

@@ -40,6 +40,8 @@ export class ReadyQueue {
   #buckets = new Map<string, Bucket>();
   #delayed: Delayed[] = [];
   #readyCount = 0;
+  /** The bucket that was pushed to last, and its key: slots come in long rows of one key. */
+  #last: { key: BucketKey; bucket: Bucket } | null = null;
 
   /** Slots ready to start now. */
   get readyCount(): number {
@@ -188,15 +190,16 @@ export class ReadyQueue {
   }
 
   #bucket(key: BucketKey): Bucket {
+    if (this.#last?.key === key) return this.#last.bucket;
     const name = nameOf(key);
-    const known = this.#buckets.get(name);
-    if (known !== undefined) return known;
-    const bucket = { ...key, due: [], slots: [], head: 0 };
+    const bucket = this.#buckets.get(name) ?? { ...key, due: [], slots: [], head: 0 };
     this.#buckets.set(name, bucket);
+    this.#last = { key, bucket };
     return bucket;
   }
 
   #forget(bucket: Bucket): void {
+    this.#last = null;
     this.#buckets.delete(nameOf(bucket));
   }
 }

@@ -111,7 +111,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const awaiting = new Set<Bucket>();
   const gates = gatesOf(state, nowMs);
   const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
-  while (!isFull(state)) {
+  while (!state.turnShare.isSpent && !isFull(state)) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
@@ -461,7 +461,10 @@ function hasTemplateInFlight({ attempts }: EngineState, { upstream, model }: Tar
 
 function refuse(state: EngineState, candidate: Candidate, reason: Reason, result: Dispatched, nowMs: number): void {
   const { call, slotId } = candidate;
-  if (call === null) return refuseSlot(state, slotId, reason, nowMs);
+  if (call === null) {
+    state.turnShare.spend(0);
+    return refuseSlot(state, slotId, reason, nowMs);
+  }
   refuseCall(state, call, reason, nowMs);
   result.refused.push({ call, reason });
 }

@@ -314,7 +314,8 @@ export function endWithAnswer(state: EngineState, slotId: number, nowMs: number)
 /** Ends a follower with its leader's final outcome, at no cost of its own. */
 export function shareWithSlot(state: EngineState, slotId: number, outcome: Outcome, nowMs: number): void {
   const group = state.groups.get(groupSeqOf(slotId));
-  if (group === undefined) return;
+  // It may have been cancelled since its leader ended.
+  if (group?.stateOf(indexOf(slotId)) !== "queued") return;
   const record = recordOf(state, slotId);
   if (outcome.kind === "failure") {
     const text = isViolation(outcome) ? (outcome.body ?? null) : null;
@@ -353,10 +354,29 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
     state.log.add({ event: "slots_cancelled", count: fresh.length, status, reason }, parallelGroupId, nowMs);
   }
   if (status === "failed" && fresh.length > 0) state.countRefused(reason.reason, fresh.length);
-  for (const slotId of fresh) {
-    endSlot(state, group, { ...freshRecord(slotId), state: status, reason }, { hasRow: false, hasEvent }, nowMs);
-  }
+  endFresh(state, group, fresh, { end: { state: status, reason }, hasEvent }, nowMs);
   state.writeGroup(group);
+}
+
+/**
+ * Ends slots of a stopped group that have never run, whose ends follow from its row. What the end of a slot can lead to happens
+ * once, with the last: there may be tens of thousands. A graph moves on with each.
+ */
+function endFresh(
+  state: EngineState,
+  group: Group,
+  slotIds: readonly number[],
+  { end, hasEvent }: { end: Pick<SlotRecord, "state" | "reason">; hasEvent: boolean },
+  nowMs: number,
+): void {
+  const last = slotIds.length - 1;
+  for (const [at, slotId] of slotIds.entries()) {
+    if (group.graph === null && !hasEvent && at < last) {
+      group.step(indexOf(slotId), end.state, nowMs);
+      state.forgetTried(slotId);
+      if (group.ballot !== null) addVote(group, { ...freshRecord(slotId), ...end });
+    } else endSlot(state, group, { ...freshRecord(slotId), ...end }, { hasRow: false, hasEvent }, nowMs);
+  }
 }
 
 /** Stops a graph; returns the ids of its blocked slots. */
@@ -386,12 +406,12 @@ function unclaimedSlots({ provider, header }: Group): number[] {
 export function endDrainedSlots(state: EngineState, group: Group, nowMs: number): void {
   if (group.drained === null) return;
   const { state: status, reason } = group.drained;
+  const fresh: number[] = [];
   for (let index = 0; index < group.header.count; index++) {
     if (group.stateOf(index) !== "queued" || group.graph?.frontier.isAbsent(index) === true) continue;
-    if (group.provider?.isClaimed(index) === true) continue;
-    const record = { ...freshRecord(slotIdOf(group.header.seq, index)), state: status, reason };
-    endSlot(state, group, record, { hasRow: false, hasEvent: false }, nowMs);
+    if (group.provider?.isClaimed(index) !== true) fresh.push(slotIdOf(group.header.seq, index));
   }
+  endFresh(state, group, fresh, { end: { state: status, reason }, hasEvent: false }, nowMs);
 }
 
 /** True if an unfinished slot has an answer, though not the one that was requested. */

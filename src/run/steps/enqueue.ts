@@ -55,16 +55,32 @@ function emitStarted(
 export function enqueueSlots(state: EngineState, group: Group, firstIndex: number, facts: readonly SlotFacts[]): void {
   setTiers(group, firstIndex, facts);
   if (group.tiers?.isStrict === true) return;
-  for (const [offset, fact] of facts.entries()) enqueueFresh(state, group, firstIndex + offset, fact);
+  let last: { fact: SlotFacts; bucket: BucketKey } | null = null;
+  for (const [offset, fact] of facts.entries()) {
+    // Copies of one call have one object of facts, and wait in one bucket.
+    const known = last?.fact === fact ? last.bucket : null;
+    const bucket = enqueueFresh(state, group, { index: firstIndex + offset, fact, bucket: known });
+    if (bucket !== null) last = { fact, bucket };
+  }
 }
 
-function enqueueFresh(state: EngineState, group: Group, index: number, fact: SlotFacts): void {
+/** Queues a slot that has neither run nor ended. Its bucket; null = it is not queued. `bucket`: if it is known. */
+function enqueueFresh(
+  state: EngineState,
+  group: Group,
+  { index, fact, bucket: known }: { index: number; fact: SlotFacts; bucket: BucketKey | null },
+): BucketKey | null {
   const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
-  if (!isFresh || group.provider?.isClaimed(index) === true) return;
-  if (group.provider !== null && batchTargetOf(state, group, fact) !== null) return group.provider.hold(index);
+  if (!isFresh || group.provider?.isClaimed(index) === true) return null;
+  if (group.provider !== null && batchTargetOf(state, group, fact) !== null) {
+    group.provider.hold(index);
+    return null;
+  }
   const slotId = slotIdOf(group.header.seq, index);
-  state.queue.push(bucketOf(state, group, fact), slotId);
+  const bucket = known ?? bucketOf(state, group, fact);
+  state.queue.push(bucket, slotId);
   if (group.header.replay !== undefined) state.replayQueue.add(slotId);
+  return bucket;
 }
 
 /** Notes the tiers of a group's slots, from `firstIndex` on, before any of them ends. */
@@ -77,7 +93,8 @@ export function setTiers({ tiers }: Group, firstIndex: number, facts: readonly P
 export function releaseTiers(state: EngineState, group: Group): void {
   if (group.tiers === null || group.drained !== null) return;
   for (const index of group.tiers.takeReleased()) {
-    enqueueFresh(state, group, index, state.deps.factsOf(slotIdOf(group.header.seq, index)));
+    const fact = state.deps.factsOf(slotIdOf(group.header.seq, index));
+    enqueueFresh(state, group, { index, fact, bucket: null });
   }
 }
 

@@ -293,9 +293,29 @@ function settleFollowers(state: EngineState, { outcome, retryInMs, lease }: Ende
   const followers = state.singleFlight.end(leader);
   const isCancelled = outcome.kind === "failure" && outcome.reason.reason === "cancelled";
   if (retryInMs !== null || isCancelled) return requeueFollowers(state, followers);
+  const slotIds: number[] = [];
   for (const { id, call } of followers) {
-    if (call === null) shareWithSlot(state, id, outcome, nowMs);
+    if (call === null) slotIds.push(id);
     else shareWithCall(state, { id, call }, outcome, nowMs);
+  }
+  if (slotIds.length === 0) return;
+  state.owedEnds.push({ slotIds, outcome });
+  endOwed(state, nowMs);
+}
+
+/** Ends the slots that share an outcome, as many as the turn may end. A restart forgets the others: they are queued again. */
+export function endOwed(state: EngineState, nowMs: number): void {
+  const { owedEnds, turnShare } = state;
+  for (let owed = owedEnds[0]; owed !== undefined && !turnShare.isSpent; owed = owedEnds[0]) {
+    const { outcome } = owed;
+    const chars = outcome.kind === "success" ? outcome.text.length : 0;
+    let ended = 0;
+    for (; ended < owed.slotIds.length && !turnShare.isSpent; ended++) {
+      turnShare.spend(chars);
+      shareWithSlot(state, owed.slotIds[ended] ?? 0, outcome, nowMs);
+    }
+    if (ended === owed.slotIds.length) owedEnds.shift();
+    else owed.slotIds = owed.slotIds.slice(ended);
   }
 }
 

@@ -30,6 +30,8 @@ export type Opening = {
   calls: Iterable<{ body: CallBody; facts: CallFacts; id: string | null }>;
   defaults: SharedBody;
   dedupe: boolean;
+  /** Set if all calls are the same one; absent = each is its own. */
+  isCopied?: true;
   rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace">;
   /** Set if slots depend on each other: then `calls` has one call for each task. */
   graph?: CompiledGraph;
@@ -106,9 +108,12 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const bodyObjects = bodies?.objects;
   const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects, bodyBytes: bodies?.bytes ?? 0 };
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);
-  const opened = await run.callWithRetry<OpenGroupReply>((stub) =>
-    graphJson === null ? stub.openGroup(request, pages, capacity) : stub.openGraph(request, graphJson, pages, capacity),
-  );
+  const opened = await run.callWithRetry<OpenGroupReply>((stub) => {
+    if (graphJson !== null) return stub.openGraph(request, graphJson, pages, capacity);
+    return opening.isCopied === true
+      ? stub.openCopies(request, pages, capacity)
+      : stub.openGroup(request, pages, capacity);
+  });
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened;
 }
@@ -160,10 +165,11 @@ async function stage(
 
 /** Makes the pages, and gives all but the last to `send`, in calls of a bounded size. */
 async function stagePages(
-  { opening: { calls, defaults, dedupe, rules }, bodies }: Upload,
+  { opening, bodies }: Upload,
   signal: AbortSignal,
   send: (pages: CallPage[], chars: number) => Promise<void>,
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
+  const { calls, defaults, rules, isCopied = false } = opening;
   const builder = new CallPageBuilder(defaults);
   let pages: CallPage[] = [];
   let chars = 0;
@@ -173,12 +179,10 @@ async function stagePages(
       pausedChars = builder.totalChars;
       await pause();
     }
-    // A call that may be made several times has no one outcome to share, and no one answer to record.
-    const isPlain = !hasCourse(facts);
-    const shared = dedupe && isPlain ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
-    const isRecorded = rules.replay !== undefined && isPlain;
-    const known = isRecorded ? { ...shared, content: await contentHash(body, facts) } : shared;
-    const full = builder.add({ body, facts: known, id });
+    const known = await knownFacts(opening, { body, facts });
+    const full = isCopied
+      ? builder.copies({ body, facts: known }, rules.count)
+      : builder.add({ body, facts: known, id });
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);
     if (full === null) continue;
@@ -192,11 +196,24 @@ async function stagePages(
     }
     pages.push(page);
     chars += charsOf(page);
+    // The others are the same.
+    if (isCopied) break;
   }
   const last = builder.flush();
   if (last !== null) pages.push(bodies === null ? last : await bodies.place(last));
   await bodies?.stored();
   return { builder, pages };
+}
+
+/** The facts of a call with the names of what it shares: its outcome with equal calls, and its recorded answer with later ones. */
+async function knownFacts(
+  { dedupe, rules }: Pick<Opening, "dedupe" | "rules">,
+  { body, facts }: { body: CallBody; facts: CallFacts },
+): Promise<CallFacts> {
+  // A call that may be made several times has no one outcome to share, and no one answer to record.
+  if (hasCourse(facts)) return facts;
+  const shared = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
+  return rules.replay === undefined ? shared : { ...shared, content: await contentHash(body, facts) };
 }
 
 function charsOf({ facts, calls }: CallPage): number {

@@ -1,9 +1,15 @@
 /** Whether a batch can ever fit: its floor against the limit, less spending and child reservations. */
 import { describe, expect, it } from "vitest";
 import { ANY_TOKENS } from "../../../../src/run/money/estimate.ts";
-import { floorOf, infeasibleReason, type FloorSlot } from "../../../../src/run/money/feasible.ts";
+import {
+  floorOf,
+  infeasibleReason,
+  unpaidReason,
+  type FloorSlot,
+  type SlotFloor,
+} from "../../../../src/run/money/feasible.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../../../src/run/money/ledger.ts";
-import { COMPLETION_TOKENS_MIN, PROMPT_TOKENS_PER_MESSAGE } from "../../../../src/limits.ts";
+import { COMPLETION_TOKENS_MIN, PROMPT_TOKENS_PER_MESSAGE, UNPAID_CALLS_MAX } from "../../../../src/limits.ts";
 
 /** $1 per million tokens, both ways: a token costs 1,000 nano-USD. */
 const PRICE = { inputPicoUsd: 1_000_000, cachedInputPicoUsd: 1_000_000, outputPicoUsd: 1_000_000 };
@@ -23,6 +29,9 @@ const free = (maxTokens: number | null = null): FloorSlot => ({
 });
 /** 92 bytes and the tokens of a message. */
 const PROMPT = 92 + PROMPT_TOKENS_PER_MESSAGE;
+
+const floorsOf = (slots: readonly FloorSlot[], isShared = false): SlotFloor[] =>
+  slots.map((slot) => ({ amounts: floorOf(slot), isShared }));
 
 const ledgerOf = (limits: Partial<Limits>) => new Ledger({ ...NO_LIMITS, ...limits });
 
@@ -47,7 +56,7 @@ describe("the floor of a call", () => {
 });
 
 describe("ten calls", () => {
-  const slots = Array.from({ length: 10 }, () => free());
+  const slots = floorsOf(Array.from({ length: 10 }, () => free()));
 
   it.each([
     ["calls", 10],
@@ -82,13 +91,46 @@ describe("ten calls", () => {
   });
 
   it("fit their price to the nano-dollar", () => {
-    const priced = slots.map((slot) => ({ ...slot, price: PRICE }));
-    const floor = priced.reduce((sum, slot) => sum + floorOf(slot).usd, 0);
+    const priced = floorsOf(Array.from({ length: 10 }, () => ({ ...free(), price: PRICE })));
+    const floor = priced.reduce((sum, { amounts }) => sum + amounts.usd, 0);
     expect(floor).toBe(10 * (PROMPT + COMPLETION_TOKENS_MIN) * 1_000);
     expect(infeasibleReason(priced, ledgerOf({ usd: floor }))).toBeNull();
     expect(infeasibleReason(priced, ledgerOf({ usd: floor - 1 }))).toMatchObject({
       dimension: "usd",
       needed: floor / 1e9,
     });
+  });
+});
+
+describe("a batch that may run in part", () => {
+  const many = (count: number, isShared = false): SlotFloor[] =>
+    floorsOf(
+      Array.from({ length: count }, () => free()),
+      isShared,
+    );
+
+  it("is opened if the budget pays for a tenth of it, or if few calls are unpaid", () => {
+    expect(unpaidReason(many(10_000), ledgerOf({ calls: 1_000 }))).toBeNull();
+    expect(unpaidReason(many(10_000), ledgerOf({ calls: 999 }))).toMatchObject({
+      reason: "infeasible",
+      dimension: "calls",
+      limit: 999,
+      needed: 10_000,
+    });
+    expect(unpaidReason(many(UNPAID_CALLS_MAX), ledgerOf({ calls: 0 }))).toBeNull();
+    expect(unpaidReason(many(UNPAID_CALLS_MAX + 1), ledgerOf({ calls: 0 }))).not.toBeNull();
+    expect(unpaidReason(many(10_000), ledgerOf({}))).toBeNull();
+  });
+
+  it("is judged by its cheapest calls: some that nobody could pay for do not matter", () => {
+    const dear = floorsOf(Array.from({ length: 8_000 }, () => free(1_000_000)));
+    for (const { amounts } of dear) amounts.completion_tokens = 1_000_000;
+    const limits = { completion_tokens: 2_000 * COMPLETION_TOKENS_MIN };
+    expect(unpaidReason([...dear, ...many(2_000)], ledgerOf(limits))).toBeNull();
+    expect(unpaidReason([...dear, ...many(200)], ledgerOf(limits))).not.toBeNull();
+  });
+
+  it("is opened if most calls share the answer of an equal one", () => {
+    expect(unpaidReason([...many(1), ...many(9_999, true)], ledgerOf({ calls: 1 }))).toBeNull();
   });
 });

@@ -1,6 +1,13 @@
 import { describe, expect, it } from "vitest";
 import type { CallBody, CallFacts } from "../../../../src/call.ts";
-import { CallPageBuilder, readFacts, type CallPage, placedPage, placeOf } from "../../../../src/run/queue/call-page.ts";
+import {
+  CallPageBuilder,
+  isCopied,
+  readFacts,
+  type CallPage,
+  placedPage,
+  placeOf,
+} from "../../../../src/run/queue/call-page.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../../../../src/limits.ts";
 
 const facts = (fields: Partial<CallFacts> = {}): CallFacts => ({
@@ -135,5 +142,20 @@ describe("a page whose bodies are in R2", () => {
     expect(placeOf(placed.calls)).toEqual({ object: 12, line: 96 });
     expect(placeOf(page.calls)).toBeNull();
     expect(placeOf('{"messages":[[1,2]]}')).toBeNull();
+  });
+});
+
+describe("a page of copies", () => {
+  it("has its call once, whatever number of slots it stands for", () => {
+    const builder = new CallPageBuilder({ prompt: "a long text" });
+    const call = { body: { prompt: "a long text", temperature: 1 }, facts: facts({ promptBytes: 11, model: "m" }) };
+    const page = builder.copies(call, 50_000);
+    expect(page).toMatchObject({ firstIndex: 0, calls: '{"temperature":1}' });
+    expect(page.facts.length).toBeLessThan(100);
+    expect([isCopied(page.facts), isCopied(paged([{ prompt: "a" }])[0]?.facts ?? "")]).toEqual([true, false]);
+    const read = readFacts(page.facts, builder.models);
+    expect(read).toHaveLength(50_000);
+    expect(read[49_999]).toMatchObject({ promptBytes: 11, model: "m", modelIndex: 0 });
+    expect(new Set(read).size).toBe(1);
   });
 });

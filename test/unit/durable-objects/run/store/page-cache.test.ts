@@ -232,3 +232,36 @@ describe("pages whose bodies are in R2", () => {
     expect(loads.length).toBe(2 * count);
   });
 });
+
+describe("a page of copies", () => {
+  const copied = (place: { object: number; line: number } | null = null) => {
+    const builder = new CallPageBuilder({});
+    const whole = builder.copies({ body: { prompt: "same" }, facts: makeFacts({ promptBytes: 4 }) }, 50_000);
+    const page = place === null ? whole : placedPage(whole, place);
+    const loads: number[] = [];
+    const cache = new PageCache(
+      (slotId) => {
+        loads.push(slotId);
+        return page;
+      },
+      () => builder.models,
+    );
+    return { cache, loads };
+  };
+
+  it("is read once, and gives each of its slots the one call", () => {
+    const { cache, loads } = copied();
+    for (const index of [0, 49_999, 33, 12_345]) {
+      expect(cache.facts(slotIdOf(1, index))).toMatchObject({ promptBytes: 4 });
+      expect(cache.call(slotIdOf(1, index))).toBe('{"prompt":"same"}');
+      // Another group is dispatched in between.
+      cache.facts(slotIdOf(2, index));
+    }
+    expect(loads).toEqual([slotIdOf(1, 0), slotIdOf(2, 0)]);
+  });
+
+  it("names the one place of its body in R2", () => {
+    const { cache } = copied({ object: 3, line: 7 });
+    expect(cache.placeOf(slotIdOf(1, 49_999))).toEqual({ object: 3, line: 7 });
+  });
+});

@@ -1,0 +1,57 @@
+/** Whether a group that is about to open can be paid for, by the least that its slots can cost. */
+import { floorOf, infeasibleReason, unpaidReason, type SlotFloor } from "../../../src/run/money/feasible.ts";
+import type { Amounts } from "../../../src/run/money/ledger.ts";
+import { readFacts } from "../../../src/run/queue/call-page.ts";
+import type { SlotFacts } from "../../../src/run/queue/slot.ts";
+import type { Reason } from "../../../src/errors.ts";
+import type { CompiledGraph } from "../../../src/run/graph/types.ts";
+import { UNPAID_CALLS_MAX } from "../../../src/limits.ts";
+import type { OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
+import type { RunState } from "../state.ts";
+
+/** `parts`: the facts of its calls, in order; they may be read again. */
+type Asked = {
+  request: OpenGroupRequest;
+  graph: CompiledGraph | null;
+  parts: () => readonly Iterable<{ facts: string }>[];
+};
+
+/** Why the budget can never pay for a group, or for hardly any of its calls; null = it may open. All its models resolve. */
+export function floorReason(run: RunState, { request, graph, parts }: Asked): Reason | null {
+  const { ledger } = run.engine;
+  if (request.onBudget === "refuse") return infeasibleReason(floorsOf(run, request.models, parts()), ledger);
+  // A graph's calls are started one after another, and those of a group that pauses wait for a higher limit.
+  const isTried = graph === null && request.count > UNPAID_CALLS_MAX && !mayPause(run, request);
+  return isTried ? unpaidReason(floorsOf(run, request.models, parts()), ledger) : null;
+}
+
+/** Whether a group waits for a higher limit when the budget is used up. A single call has a client that waits for an answer. */
+export function mayPause({ settings }: RunState, { single, onExhausted }: OpenGroupRequest): boolean {
+  return !single && (onExhausted ?? settings.onExhausted) === "pause";
+}
+
+/** The least that the slots of a group that is not open can cost. All its models resolve. */
+function* floorsOf(
+  run: RunState,
+  models: readonly (string | null)[],
+  parts: readonly Iterable<{ facts: string }>[],
+): Generator<SlotFloor> {
+  const shared = new Set<string>();
+  let last: { facts: SlotFacts; floor: Amounts } | null = null;
+  for (const part of parts) {
+    for (const page of part) {
+      for (const facts of readFacts(page.facts, models)) {
+        // Copies of one call have one object of facts.
+        if (last === null || last.facts !== facts) {
+          const target = run.targets.resolve(facts.model);
+          if (run.replay?.hasAnswer(facts) === true || "reason" in target) continue;
+          last = { facts, floor: floorOf({ facts, price: target.price, bounds: target.bounds }) };
+        }
+        const { dedupeKey } = facts;
+        const isShared = dedupeKey !== undefined && shared.has(dedupeKey);
+        if (dedupeKey !== undefined) shared.add(dedupeKey);
+        yield { amounts: last.floor, isShared };
+      }
+    }
+  }
+}
