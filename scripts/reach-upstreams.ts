@@ -2,6 +2,7 @@
 import { connect as connectPlain } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { parseConfig } from "../src/env.ts";
+import { isRemote } from "../src/providers/kinds/table.ts";
 
 /** Time for a connection and its TLS handshake, ms: beyond it, a host is as good as unreachable to who waits at a terminal. */
 const CONNECT_MS_MAX = 5_000;
@@ -13,7 +14,7 @@ const CONNECT_MS_MAX = 5_000;
 export async function unreachableUpstreams(vars: Record<string, unknown>): Promise<string[]> {
   const parsed = parseConfig(vars);
   if (!parsed.ok) return [];
-  const called = parsed.config.upstreams.filter(({ kind }) => kind === "openai" || kind === "anthropic");
+  const called = parsed.config.upstreams.filter(isRemote);
   const found = await Promise.all(
     called.map(async ({ name, baseUrl }) => {
       const { protocol, hostname, port } = new URL(baseUrl);

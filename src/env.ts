@@ -9,8 +9,9 @@ import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./
 import { parseOtlp, type OtlpTarget } from "./log/otlp/settings.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
 import type { Upstream } from "./providers/config/types.ts";
-import { parseUpstreams } from "./providers/config/parse.ts";
-import { parsePanel, type Panel } from "./providers/config/panel.ts";
+import { isRemote } from "./providers/kinds/table.ts";
+import { parseUpstreams } from "./providers/upstreams.ts";
+import { parsePanel, type Panel } from "./providers/panel.ts";
 import { combinedParts } from "./providers/config/parts.ts";
 import { parseRoutes, type Route } from "./providers/config/routes.ts";
 
@@ -255,8 +256,8 @@ function modelsIn(
 }
 
 /** Whether calls of an upstream go over the network; those of a tape may be played without it. */
-function isReachedByNetwork({ kind, cassette }: Upstream): boolean {
-  return (kind === "openai" || kind === "anthropic") && cassette === undefined;
+function isReachedByNetwork(upstream: Upstream): boolean {
+  return isRemote(upstream) && upstream.cassette === undefined;
 }
 
 /** The operator's rules for budgets, or what is wrong with one of their variables. */

@@ -23,7 +23,7 @@ import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { GroupView, SlotView } from "../../src/objects/methods/groups.ts";
 import type { ModelRulesReply } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
-import { targetOf } from "../../src/providers/config/target.ts";
+import { targetOf } from "../../src/providers/target.ts";
 import { laneOf, runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";

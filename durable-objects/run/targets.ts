@@ -7,7 +7,7 @@ import type { Reason } from "../../src/errors.ts";
 import { RUN_TARGETS_CACHED_MAX, TIMEOUT_MS_MAX } from "../../src/limits.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { gateNameOf } from "../../src/providers/config/keys.ts";
-import { targetOf } from "../../src/providers/config/target.ts";
+import { targetOf } from "../../src/providers/target.ts";
 
 /** What of the gateway's configuration decides on targets. */
 export type ModelConfig = Pick<Config, "upstreams" | "routes" | "defaultModel">;

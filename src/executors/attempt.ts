@@ -18,6 +18,8 @@ import { gateNameOf } from "../providers/config/keys.ts";
 import type { Upstream } from "../providers/config/types.ts";
 import { endpointUrl, relayHeaders } from "../providers/endpoints.ts";
 import { senderOf, type ExchangeDeps, type StartTimer } from "../providers/exchange.ts";
+import type { Sender } from "../providers/kinds/kind.ts";
+import { isPulled, isRemote, kindOf } from "../providers/kinds/table.ts";
 import { ReachedHosts } from "../providers/reached.ts";
 import { priceOf } from "../providers/config/registry.ts";
 import { RateSampler } from "../providers/limits/sampler.ts";
@@ -89,13 +91,10 @@ export async function attemptCall(
   if (tape !== null && !(tape instanceof TapedCall)) return untapedOutcome(tape);
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
   const body = context === null ? markedBody(stored, lease) : context.bodyOf(stored, lease.mark);
-  const isPulled = upstream.kind === "pull";
   // An item on the board keeps no other call of this executor from its headers.
-  if (isPulled) headersArrived?.();
+  if (isPulled(upstream)) headersArrived?.();
   const endpoint = body.raw?.endpoint ?? "chat";
-  const plain = isPulled
-    ? pulledFetch(run, lease, controller.signal)
-    : networkFetch(upstream, lease, endpoint, controller.signal);
+  const plain = SENDERS[kindOf(upstream).sends]({ lease, endpoint, signal: controller.signal, run });
   const deps = exchangeDeps(upstream, { lease, controller, timer }, plain);
   const sending = context === null ? deps.fetch : context.fetchWith(deps.fetch);
   const answering = tape === null ? sending : tape.fetchWith(sending);
@@ -161,7 +160,7 @@ export async function attemptRelay(
     costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
-  const network = networkFetch(upstream, lease, endpoint, controller.signal);
+  const network = SENDERS[kindOf(upstream).sends]({ lease, endpoint, signal: controller.signal });
   const exchanged = exchangeDeps(upstream, { lease, controller, timer }, network);
   const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
   const content = RelayedContent.of(upstream, relayedRequest);
@@ -208,28 +207,33 @@ function notConfigured({ upstream, key }: Lease): Reason {
 }
 
 function exchangeDeps(
-  { connectsFirst }: Upstream,
+  upstream: Upstream,
   { lease, controller, timer }: Attempt,
   send: ExchangeDeps["fetch"],
 ): ExchangeDeps {
   const headersSeen = (response: Response, sentMs: number): void => {
-    rates.see(gateNameOf(lease.upstream, lease.key), response, sentMs, Date.now());
+    const shown = kindOf(upstream).limitHeaders;
+    rates.see(gateNameOf(lease.upstream, lease.key), response, { sentMs, nowMs: Date.now(), shown });
   };
-  const reach = connectsFirst === true ? { reach: (url: string) => reached.look(url) } : {};
+  const reach = upstream.connectsFirst === true ? { reach: (url: string) => reached.look(url) } : {};
   return { ...senderOf(send), now: Date.now, timer, controller, headersSeen, ...reach };
 }
 
-function networkFetch(
-  { kind }: Upstream,
-  lease: Lease,
-  endpoint: Endpoint,
-  signal: AbortSignal,
-): ExchangeDeps["fetch"] {
-  return kind === "simulated" ? simulatedFetch(endpoint, lease, signal) : fetch;
-}
+/** What a sender needs; `run` absent = of a relayed call, which no pull worker gets. */
+type Sending = { lease: Lease; endpoint: Endpoint; signal: AbortSignal; run?: PullRun };
+
+/** How an attempt reaches its upstream, by its kind. */
+const SENDERS: Readonly<Record<Sender, (sending: Sending) => ExchangeDeps["fetch"]>> = {
+  network: () => fetch,
+  simulated: simulatedFetch,
+  pull: ({ run, lease, signal }) => {
+    if (run === undefined) throw new Error(`pull workers take no relayed calls, such as ${lease.attemptId}`);
+    return pulledFetch(run, lease, signal);
+  },
+};
 
 /** The simulated upstream in place of the network. */
-function simulatedFetch(endpoint: Endpoint, lease: Lease, signal: AbortSignal): ExchangeDeps["fetch"] {
+function simulatedFetch({ lease, endpoint, signal }: Sending): ExchangeDeps["fetch"] {
   const deps = { now: Date.now, timer: plainTimer, signal, attempt: lease.attempt ?? 1 };
   return async (_url, { body }) => simulatedAnswer(endpoint, await new Response(body).text(), deps);
 }
@@ -244,9 +248,10 @@ const plainTimer: StartTimer = (ms, elapsed) => {
  * Whether a stream goes to its client as the upstream writes it: if the client gets all of its events anyway. The simulated
  * upstream's, and one that is recorded, replayed or exported, is made in JavaScript, so that the runtime could not move it.
  */
-function passesOf({ kind, streamUsage, cassette, exportsContent }: Upstream, facts: RequestFacts): boolean {
+function passesOf(upstream: Upstream, facts: RequestFacts): boolean {
+  const { streamUsage, cassette, exportsContent } = upstream;
   const isRead = cassette !== undefined || exportsContent === true;
-  if (kind === "simulated" || isRead || streamUsage === "edit") return false;
+  if (!isRemote(upstream) || isRead || streamUsage === "edit") return false;
   return streamUsage === "pass" || usageChunkOf(facts) !== "injected";
 }
 

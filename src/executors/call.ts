@@ -24,7 +24,8 @@ import type { TraceContext } from "../trace-context.ts";
 import type { Route } from "../providers/config/routes.ts";
 import type { Upstream } from "../providers/config/types.ts";
 import { priceOf } from "../providers/config/registry.ts";
-import { targetOf, type ModelRules } from "../providers/config/target.ts";
+import { isPulled as isPulledUpstream } from "../providers/kinds/table.ts";
+import { targetOf, type ModelRules } from "../providers/target.ts";
 import { takeSamples, type Attempt } from "./attempt.ts";
 import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
 
@@ -361,7 +362,8 @@ function chargeOfPermit({ lease, reserved }: Permit, outcome: Outcome, upstreams
 
 /** Whether pull workers make the attempt: the run object compares their reports with its reservation, so it must have that. */
 function isPulled({ upstream }: Lease, upstreams: readonly Upstream[]): boolean {
-  return upstreams.find(({ name }) => name === upstream)?.kind === "pull";
+  const found = upstreams.find(({ name }) => name === upstream);
+  return found !== undefined && isPulledUpstream(found);
 }
 
 function costOf({ usd, prompt_tokens: promptTokens, completion_tokens: completionTokens }: Amounts) {

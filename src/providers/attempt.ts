@@ -7,12 +7,12 @@ import type { AggregatedFamily } from "./formats/aggregate/stream.ts";
 import { discard, readBody } from "./read-body.ts";
 import { type HttpAnswer, classify, failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
-import { type BuiltRequest, buildAnthropicRequest } from "./anthropic-request.ts";
+import type { BuiltRequest } from "./kinds/kind.ts";
+import { isRemote, kindOf } from "./kinds/table.ts";
 import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
 import { buildRawRequest, classifyRaw } from "./stored-request.ts";
 import { StreamProgress } from "./read-stream.ts";
-import { buildRequest } from "./request.ts";
-import { bodyToSend, RefusedSchemas, refusesSchema } from "../text/schema/sent.ts";
+import { bodyToSend, RefusedSchemas, refusesSchema, type SchemaPlace } from "../text/schema/sent.ts";
 import { withSeen } from "./seen.ts";
 import { choosesStream, NO_HISTORY, type CallHistories } from "./stream-choice.ts";
 import { arrivedOf, isEventStream, streamedClassification } from "./streamed-answer.ts";
@@ -69,7 +69,8 @@ type InProgress = {
 async function answer(inProgress: InProgress): Promise<Classification> {
   const { job, deps, exchange, progress } = inProgress;
   const { upstream, lease } = job;
-  const body = inProgress.sent ?? bodyToSend(upstream, lease.model, job.body, deps.refusedSchemas);
+  const place = schemaPlace(upstream, lease.model);
+  const body = inProgress.sent ?? bodyToSend(place, job.body, deps.refusedSchemas);
   const built = builtRequest({ upstream, lease, body });
   if (!built.ok) return failed("rejected", built.reason);
   const family = streamFamily(inProgress);
@@ -94,7 +95,7 @@ async function answer(inProgress: InProgress): Promise<Classification> {
   if (body.schema !== undefined && refusesSchema(status, classification)) {
     const refused = deps.refusedSchemas ?? new RefusedSchemas();
     refused.add(upstream.name, lease.model, body.schema);
-    return answer({ ...inProgress, sent: bodyToSend(upstream, lease.model, job.body, refused) });
+    return answer({ ...inProgress, sent: bodyToSend(place, job.body, refused) });
   }
   deps.histories?.answered(upstream.name, lease.model, { status, latencyMs: deps.now() - sentMs });
   return classification;
@@ -135,9 +136,16 @@ function streamFamily({ job: { upstream, lease, body }, deps, asksJson }: InProg
   if (asksJson === true) return null;
   const history = deps.histories?.of(upstream.name, lease.model) ?? NO_HISTORY;
   // Others wait for the beginning of the answer, which a stream has at once.
-  const hurries = lease.leads === true && upstream.kind !== "simulated" && upstream.aggregate === "auto";
+  const hurries = lease.leads === true && isRemote(upstream) && upstream.aggregate === "auto";
   const isStream = hurries && !history.refusesStreams;
-  if (!isStream && !choosesStream(upstream, history, deps.headersLimited ?? false)) return null;
+  if (
+    !isStream &&
+    !choosesStream(upstream.aggregate, history, {
+      isRemote: isRemote(upstream),
+      headersLimited: deps.headersLimited ?? false,
+    })
+  )
+    return null;
   return streamFamilyOf(upstream, body);
 }
 
@@ -152,10 +160,14 @@ function refusesStream(status: number, classification: Classification): boolean 
   );
 }
 
+/** Where the schema of a call goes at an upstream. */
+export function schemaPlace(upstream: Upstream, model: string): SchemaPlace {
+  return { upstream: upstream.name, model, takesSchema: kindOf(upstream).takesSchema };
+}
+
 function builtRequest({ upstream, lease, body }: AttemptJob): BuiltRequest {
   if (body.raw !== undefined) return buildRawRequest(upstream, lease, body.raw);
-  if (upstream.kind === "anthropic") return buildAnthropicRequest(upstream, lease, body);
-  return { ok: true, request: buildRequest(upstream, lease, body) };
+  return kindOf(upstream).request(upstream, lease, body);
 }
 
 /** The classification of a stopped attempt, with what its stream is known to have used. */

@@ -7,8 +7,6 @@
  */
 import type { CacheMark } from "../call.ts";
 import type { TargetCache } from "../run/leases/shard.ts";
-import { providerAt } from "../run/money/prices.ts";
-import type { TokenPrice } from "../run/money/token-price.ts";
 
 /** The setting `prompt_cache` of an upstream. `auto`: as its kind, its host and the model say. */
 export const PROMPT_CACHES = ["auto", "mark", "breakpoint", "key", "implicit", "none"] as const;
@@ -50,21 +48,10 @@ const MIN_TOKENS: readonly (readonly [name: string, minTokens: number])[] = [
   ["3-haiku", 2_048],
 ];
 
-type Cached = { kind: string; baseUrl: string; promptCache: PromptCache };
-
-/** How the prompts of a model are cached; null = they are not, or nothing is gained by it. */
-export function targetCache(upstream: Cached, model: string, price: TokenPrice | null): TargetCache | null {
-  const how = upstream.promptCache === "auto" ? automatic(upstream, price) : upstream.promptCache;
+/** How the prompts of a model are cached by a rule; null = they are not, or nothing is gained by it. */
+export function targetCache(how: Exclude<PromptCache, "auto">, model: string): TargetCache | null {
   if (how === "none") return null;
   const { mark, minTokens, keptMs } = RULES[how];
   const larger = how === "mark" ? MIN_TOKENS.find(([name]) => model.includes(name))?.[1] : undefined;
   return { mark, minTokens: larger ?? minTokens, keptMs };
-}
-
-function automatic({ kind, baseUrl }: Cached, price: TokenPrice | null): Exclude<PromptCache, "auto"> {
-  if (kind === "anthropic") return "mark";
-  if (kind !== "openai") return "none";
-  if (providerAt(baseUrl) === "openai") return price?.writesWithoutMark === true ? "breakpoint" : "key";
-  // A first call that the others wait for is worth it only where reads are cheaper.
-  return price !== null && price.cachedInputPicoUsd < price.inputPicoUsd ? "implicit" : "none";
 }

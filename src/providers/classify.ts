@@ -7,11 +7,11 @@ import type { AnswerParts, Classification, FailureClass, Included, StopReason } 
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
 import { type AnswerError, errorIn, errorWords, type ErrorWords } from "./formats/response/error.ts";
-import { readAnthropicMessage } from "./formats/anthropic/answer.ts";
 import type { BodyText } from "./read-body.ts";
-import { readCompletion, type AnswerRead } from "./formats/response/chat.ts";
+import type { AnswerRead } from "./formats/response/chat.ts";
 import type { Upstream } from "./config/types.ts";
-import { isFinal, treatmentOf, type Treatment } from "./failure-table.ts";
+import type { Treatment } from "./failure-table.ts";
+import { kindOf } from "./kinds/table.ts";
 import { stopOf } from "./limits/stop.ts";
 import { shownCode, shownMessage, withoutOwnSecrets } from "./redact.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
@@ -45,7 +45,7 @@ export function classify(
   }
   const error = errorIn(json);
   if (error !== null) return classifyErrorIn200(upstream, answer, error);
-  const read = upstream.kind === "anthropic" ? readAnthropicMessage(json) : readCompletion(json);
+  const read = kindOf(upstream).readAnswer(json);
   return read.ok ? delivered(upstream, model, read, read.partsIn(body.text, include)) : unread(upstream, status, read);
 }
 
@@ -67,7 +67,7 @@ function classifyStatus(upstream: Upstream, answer: HttpAnswer): Classification 
   const quote = shown === "" ? "" : `: ${shown}`;
   const treatment = isUnread400(answer)
     ? ({ class: "unknown", retryable: false } as const)
-    : treatmentOf(status, words.codes, upstream.errorsCost);
+    : kindOf(upstream).failures.treatmentOf(status, words.codes, upstream.errorsCost);
   const what =
     status === 401 || status === 403
       ? `refused the gateway's credentials (status ${status})${quote}`
@@ -116,8 +116,9 @@ function classifyErrorIn200(upstream: Upstream, answer: HttpAnswer, error: Answe
   return byStatus(upstream, { status, message, codes, treatment: treatmentIn200(upstream, error), stop }, answer);
 }
 
-function treatmentIn200({ errorsCost }: Upstream, { status, codes, afterStart }: AnswerError): Treatment {
-  const named = status === null ? null : treatmentOf(status, codes, errorsCost);
+function treatmentIn200(upstream: Upstream, { status, codes, afterStart }: AnswerError): Treatment {
+  const { treatmentOf, isFinal } = kindOf(upstream).failures;
+  const named = status === null ? null : treatmentOf(status, codes, upstream.errorsCost);
   if (named !== null && !afterStart) return named;
   return { class: "unknown", retryable: afterStart && (named?.retryable ?? !isFinal(codes)) };
 }

@@ -2,14 +2,8 @@
 import type { Reason } from "../errors.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Endpoint } from "../call.ts";
+import { kindOf } from "./kinds/table.ts";
 import { withoutOwnSecrets } from "./redact.ts";
-
-const OPENAI_PATHS: Readonly<Record<Exclude<Endpoint, "messages">, string>> = {
-  chat: "/chat/completions",
-  completions: "/completions",
-  embeddings: "/embeddings",
-  responses: "/responses",
-};
 
 /** Headers of the client that are forwarded to an upstream; no others are. */
 const CLIENT_HEADERS = ["accept", "openai-beta", "anthropic-version", "anthropic-beta"];
@@ -19,16 +13,10 @@ export function endpointUrl(
   upstream: Upstream,
   endpoint: Endpoint,
 ): { ok: true; url: string } | { ok: false; reason: Reason } {
-  const { kind, baseUrl, name } = upstream;
-  if (kind === "pull") return refused(`${name} is served by pull workers; use /query or /batch`);
-  if (endpoint === "messages") {
-    if (kind === "openai")
-      return refused(`/v1/messages needs an upstream that speaks Anthropic's protocol; ${name} speaks OpenAI's`);
-    return { ok: true, url: `${baseUrl}/v1/messages` };
-  }
-  if (kind === "anthropic")
-    return refused(`${name} speaks Anthropic's protocol; use a model of another upstream, or /v1/messages`);
-  return { ok: true, url: `${baseUrl}${OPENAI_PATHS[endpoint]}` };
+  const { endpoints, otherEndpoints } = kindOf(upstream);
+  const path = endpoints[endpoint];
+  if (path === undefined) return refused(otherEndpoints(upstream.name));
+  return { ok: true, url: `${upstream.baseUrl}${path}` };
 }
 
 /** The headers of a request to an upstream, with its key: never log or return them. `client` looks up a client's header. */
@@ -38,12 +26,9 @@ export function relayHeaders(upstream: Upstream, client: (name: string) => strin
     const value = client(name);
     if (value !== undefined) headers[name] = value;
   }
-  Object.assign(headers, upstream.headers);
-  if (upstream.kind === "anthropic") {
-    headers["anthropic-version"] ??= "2023-06-01";
-    if (upstream.apiKey !== null) headers["x-api-key"] = upstream.apiKey;
-  } else if (upstream.apiKey !== null) headers["authorization"] = `Bearer ${upstream.apiKey}`;
-  return headers;
+  const kind = kindOf(upstream);
+  const key = upstream.apiKey === null ? {} : kind.keyHeaders(upstream.apiKey);
+  return { ...kind.headers, ...headers, ...upstream.headers, ...key };
 }
 
 /**

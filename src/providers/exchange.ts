@@ -8,6 +8,8 @@ import type { Reason } from "../errors.ts";
 import { failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import { connectionFailure, unreachable } from "./connection-failure.ts";
+import type { UpstreamRequest } from "./kinds/kind.ts";
+import { isPulled } from "./kinds/table.ts";
 import { withoutSecretsIn } from "./redact.ts";
 
 /** Starts a timer and returns what stops it. */
@@ -30,13 +32,6 @@ export type ExchangeDeps = {
   reach?: (url: string) => Promise<boolean> | null;
   /** Called when the headers of an answer have come, with the time at which the request was sent; absent = nobody looks. */
   headersSeen?: (response: Response, sentMs: number) => void;
-};
-
-/** The HTTP request of one attempt, always a POST. `headers` contain the provider key: never log or return them. */
-export type UpstreamRequest<Body extends string | Uint8Array = string> = {
-  url: string;
-  headers: Record<string, string>;
-  body: Body;
 };
 
 /** Headers have come, or what it means that none did. */
@@ -136,7 +131,7 @@ export class Exchange {
     const classification = withoutSecretsIn(ended, this.upstream);
     const latencyMs = Math.max(0, this.#deps.now() - this.#startedMs);
     if (classification.kind === "failure") return { ...classification, ...this.#unsent, latencyMs };
-    if (this.upstream.kind === "pull") return { ...classification, latencyMs };
+    if (isPulled(this.upstream)) return { ...classification, latencyMs };
     return { ...classification, latencyMs, ...this.#first };
   }
 

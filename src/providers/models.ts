@@ -3,6 +3,7 @@ import * as z from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
+import { kindOf } from "./kinds/table.ts";
 import { withoutOwnSecrets } from "./redact.ts";
 
 /** The last second of the year 9999, the end of what timestamps can show. */
@@ -24,22 +25,13 @@ const model = z.object({
 export type ListedModel = { id: string; created: number };
 
 /** The request for an upstream's list of models; null for an upstream that has no list. */
-export function modelsRequest({
-  kind,
-  baseUrl,
-  apiKey,
-  headers,
-  cassette,
-}: Upstream): { url: string; headers: Record<string, string> } | null {
-  if (kind === "simulated" || kind === "pull" || cassette?.mode === "replay") return null;
-  const key: Record<string, string> =
-    kind === "anthropic"
-      ? { "anthropic-version": "2023-06-01", ...(apiKey === null ? {} : { "x-api-key": apiKey }) }
-      : apiKey === null
-        ? {}
-        : { authorization: `Bearer ${apiKey}` };
-  const url = kind === "anthropic" ? `${baseUrl}/v1/models?limit=1000` : `${baseUrl}/models`;
-  return { url, headers: { accept: "application/json", ...headers, ...key } };
+export function modelsRequest(upstream: Upstream): { url: string; headers: Record<string, string> } | null {
+  const { baseUrl, apiKey, cassette } = upstream;
+  const kind = kindOf(upstream);
+  if (kind.models === null || cassette?.mode === "replay") return null;
+  const key = apiKey === null ? {} : kind.keyHeaders(apiKey);
+  const headers = { accept: "application/json", ...kind.headers, ...upstream.headers, ...key };
+  return { url: `${baseUrl}${kind.models}`, headers };
 }
 
 /** The models of an upstream's answer that its patterns allow, without invalid entries; empty for an answer that is no list. */

@@ -21,15 +21,18 @@ export type CallHistory = {
 
 export const NO_HISTORY: CallHistory = { latencyMs: null, gaveUp: false, refusesStreams: false };
 
-/** Decides on one attempt. `headersLimited`: whether few fetches of its executor may wait for headers at once. */
+/**
+ * Decides on one attempt. `isRemote`: whether it goes over the network. `headersLimited`: whether few fetches of its executor may
+ * wait for headers at once.
+ */
 export function choosesStream(
-  { aggregate, kind }: { aggregate: Aggregate; kind: string },
+  aggregate: Aggregate,
   { latencyMs, gaveUp, refusesStreams }: CallHistory,
-  headersLimited: boolean,
+  { isRemote, headersLimited }: { isRemote: boolean; headersLimited: boolean },
 ): boolean {
   if (aggregate !== "auto") return aggregate === "stream";
-  // The simulated upstream has no proxy and no headers to wait for.
-  if (refusesStreams || kind === "simulated") return false;
+  // Without a network there is no proxy, and there are no headers to wait for.
+  if (refusesStreams || !isRemote) return false;
   return headersLimited || gaveUp || (latencyMs ?? 0) > STREAM_FROM_MS;
 }
 

@@ -4,7 +4,8 @@ import type { AggregatedFamily } from "./formats/aggregate/stream.ts";
 import type { Upstream } from "./config/types.ts";
 import { editJson, type JsonEdit } from "../text/json/edit.ts";
 import { member, scanObject } from "../text/json/scan.ts";
-import type { UpstreamRequest } from "./exchange.ts";
+import type { UpstreamRequest } from "./kinds/kind.ts";
+import { kindOf } from "./kinds/table.ts";
 
 /**
  * Fields whose results cannot be aggregated from a stream's events: sound, and findings of the upstream's own searches. A
@@ -16,10 +17,10 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** The family of streams that a call's answer can be aggregated from; null = the call requests JSON. */
-export function streamFamilyOf({ kind }: Upstream, { raw, params = {} }: CallBody): AggregatedFamily | null {
+export function streamFamilyOf(upstream: Upstream, { raw, params = {} }: CallBody): AggregatedFamily | null {
   if (raw === undefined) {
     if (NOT_MERGED.some((name) => name in params)) return null;
-    return kind === "anthropic" ? "messages" : "chat";
+    return kindOf(upstream).streams;
   }
   if (raw.endpoint !== "chat" && raw.endpoint !== "messages") return null;
   const scan = scanObject(encoder.encode(raw.json));

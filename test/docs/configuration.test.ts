@@ -1,10 +1,11 @@
 /** docs/configuration.md names every variable and field that the gateway reads, and no others. */
-import { readFile } from "node:fs/promises";
+import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { VARIABLES } from "../../src/env.ts";
 import { commonFields, remoteFields } from "../../src/providers/config/fields.ts";
-import { parseUpstreams } from "../../src/providers/config/parse.ts";
+import { KINDS } from "../../src/providers/kinds/table.ts";
+import { parseUpstreams } from "../../src/providers/upstreams.ts";
 import { ROOT } from "./page.ts";
 import { codesIn, rowsOf } from "./tables.ts";
 
@@ -19,11 +20,13 @@ describe("docs/configuration.md", () => {
 
   it("names every field of an upstream, and the defaults that hold", async () => {
     const rows = await rowsOf(PAGE, "field");
-    const parser = await source("src/providers/config/parse.ts");
-    const schemas = [...parser.matchAll(/Schema = z\.strictObject\(\{(.*?)\n?\}\);/gs)].map(
-      ([, fields = ""]) => fields,
-    );
-    expect(schemas).toHaveLength(5);
+    const schemas: string[] = [];
+    for await (const file of glob("src/providers/kinds/**/*.ts", { cwd: ROOT })) {
+      const found = (await source(file)).matchAll(/schema = z\.strictObject\(\{(.*?)\n?\}\);/gs);
+      schemas.push(...[...found].map(([, fields = ""]) => fields));
+    }
+    // The kinds, and the one that records another.
+    expect(schemas).toHaveLength(Object.keys(KINDS).length + 1);
     const own = schemas.flatMap((fields) => [...fields.matchAll(/(?:^|,)\s*(\w+): /gm)].map(([, name = ""]) => name));
     const known = new Set([...own, ...Object.keys(commonFields), ...Object.keys(remoteFields)]);
     expect(rows.flatMap(([name]) => codesIn(name)).toSorted()).toEqual([...known].toSorted());

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createApp } from "../../src/http/app.ts";
 import { configWarnings } from "../../src/config-warnings.ts";
 import { parseConfig } from "../../src/env.ts";
-import { targetOf } from "../../src/providers/config/target.ts";
+import { targetOf } from "../../src/providers/target.ts";
 
 const local = (fields: Record<string, unknown> = {}) => ({
   UPSTREAMS: { local: { kind: "openai", base_url: "http://127.0.0.1:1/v1", models: ["tiny-*"], ...fields } },

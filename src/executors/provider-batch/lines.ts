@@ -7,8 +7,9 @@ import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limi
 import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../objects/methods/provider-batch.ts";
 import { bodyToSend } from "../../text/schema/sent.ts";
 import type { Upstream } from "../../providers/config/types.ts";
-import type { BuiltRequest } from "../../providers/anthropic-request.ts";
-import { buildRequest } from "../../providers/request.ts";
+import { schemaPlace } from "../../providers/attempt.ts";
+import type { BuiltRequest } from "../../providers/kinds/kind.ts";
+import { kindOf } from "../../providers/kinds/table.ts";
 import { buildRawRequest } from "../../providers/stored-request.ts";
 import { outcomeOfLine, readLine, type LineCall, type ReadLine } from "./output.ts";
 
@@ -26,7 +27,7 @@ export function lineOf({ lease, callJson }: ProviderJob, defaultsJson: string, u
 }
 
 function chatOf(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
-  return { ok: true, request: buildRequest(upstream, lease, bodyToSend(upstream, lease.model, body, undefined)) };
+  return kindOf(upstream).request(upstream, lease, bodyToSend(schemaPlace(upstream, lease.model), body, undefined));
 }
 
 /** The endpoint of a call that is a whole body of its client; null = it is a prompt or messages. */

@@ -18,7 +18,7 @@ import { contentHash, dedupeKeyOf, hashOf } from "../../objects/clients/dedupe-k
 import { panelFor } from "./combining/panel.ts";
 import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
-import { mayBeHedged } from "../../providers/config/target.ts";
+import { mayBeHedged } from "../../providers/target.ts";
 import { queryReplyOf, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../executors/single-call.ts";
 import { storedQuery } from "./stored-query.ts";

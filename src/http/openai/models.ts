@@ -9,8 +9,8 @@ import { RunCaller } from "../../objects/clients/caller.ts";
 import { discard, readBody } from "../../providers/read-body.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { modelsRequest, plainNames, readModels, type ListedModel } from "../../providers/models.ts";
-import { PANEL_MODEL } from "../../providers/config/panel.ts";
-import { targetOf, type ModelRules } from "../../providers/config/target.ts";
+import { PANEL_MODEL } from "../../providers/panel.ts";
+import { targetOf, type ModelRules } from "../../providers/target.ts";
 import type { Handlers } from "../handler.ts";
 
 export const modelHandlers = {

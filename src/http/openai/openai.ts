@@ -8,6 +8,7 @@ import { NAME_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { upstreamAt } from "../../providers/config/keys.ts";
 import { answerHeaders, relayHeaders } from "../../providers/endpoints.ts";
+import { kindOf } from "../../providers/kinds/table.ts";
 import { relay } from "../relay/relay.ts";
 import { requireUntaped } from "../untaped.ts";
 import { redactedStream } from "../../providers/relay/redact.ts";
@@ -34,14 +35,9 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
   const stored = await storingUpstreamOf(c, runId, id);
   const upstream = stored === null ? null : upstreamAt(c.get("config").upstreams, stored);
   if (upstream === null) throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}` });
-  // Its responses have `store: false`, whatever was requested: it stores nothing between requests.
-  if (upstream.kind === "simulated") {
-    throw new Refusal({
-      reason: "not_found",
-      what: `response ${id.slice(0, NAME_CHARS_MAX)}`,
-      hint: "the simulated upstream stores no responses",
-    });
-  }
+  const { storesNoResponses: hint } = kindOf(upstream);
+  if (hint !== undefined)
+    throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}`, hint });
   requireUntaped(upstream, "stored responses");
   const url = new URL(`${upstream.baseUrl}/responses/${encodeURIComponent(id)}${rest}`);
   for (const name of QUERY) for (const value of c.req.queries(name) ?? []) url.searchParams.append(name, value);

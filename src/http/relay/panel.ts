@@ -6,7 +6,7 @@ import { parseQuery } from "../../contract/query.ts";
 import { Refusal, toWire } from "../../errors.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { usageOf } from "../replies/usage.ts";
-import { PANEL_MODEL, type Panel } from "../../providers/config/panel.ts";
+import { PANEL_MODEL, type Panel } from "../../providers/panel.ts";
 import { askPanel, type PanelAnswer } from "../native/combining/panel.ts";
 import { streamPieces } from "../native/group-answer.ts";
 

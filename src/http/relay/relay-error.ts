@@ -5,6 +5,7 @@
 import { Refusal, retryHeaders, toWire, type Spent } from "../../errors.ts";
 import type { RelayFailure } from "../../executors/attempt.ts";
 import { tryParse } from "../../text/json/parse.ts";
+import { kindOf } from "../../providers/kinds/table.ts";
 import { redacted } from "../../providers/redact.ts";
 import { anthropicError } from "./anthropic-error.ts";
 
@@ -22,7 +23,7 @@ export function relayedError({ outcome, answer, upstream }: RelayFailure, spent:
   // A status only, or the page of a proxy in between: the message goes where clients look for it.
   const headers = { ...init.headers, "content-type": "application/json" };
   const { error } = wire;
-  return Response.json(upstream.kind === "anthropic" ? anthropicError(answer.status, error) : { error }, {
+  return Response.json(kindOf(upstream).protocol === "anthropic" ? anthropicError(answer.status, error) : { error }, {
     ...init,
     headers,
   });

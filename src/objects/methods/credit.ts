@@ -3,7 +3,7 @@
  * itself. The instance reports them afterwards, many at a time.
  */
 import type { CreditTerms } from "../../run/credit/terms.ts";
-import type { ModelRules } from "../../providers/config/target.ts";
+import type { ModelRules } from "../../providers/target.ts";
 import type { Remaining } from "./types.ts";
 
 export type OpenCreditReply = {

@@ -7,7 +7,7 @@ import type { RunDocument, RunSummary as SummaryDocument } from "../../contract/
 import type { Dimension } from "../../errors.ts";
 import type { Tool } from "../../tools/tool.ts";
 import type { TraceContext } from "../../trace-context.ts";
-import type { ModelRules } from "../../providers/config/target.ts";
+import type { ModelRules } from "../../providers/target.ts";
 import type { ReplayRule } from "./replay.ts";
 import type { Refused } from "./types.ts";
 

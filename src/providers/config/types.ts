@@ -20,10 +20,12 @@ export type UpstreamKey = {
   key: string;
 };
 
+/** The kinds of upstreams: `src/providers/kinds` has a record of each. */
+export type KindName = "openai" | "anthropic" | "simulated" | "pull";
+
 export type Upstream = {
   name: string;
-  /** `pull`: programs take its calls from the run and answer them; nothing is sent anywhere. */
-  kind: "openai" | "anthropic" | "simulated" | "pull";
+  kind: KindName;
   /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
   baseUrl: string;
   /** The provider key itself, resolved from its secret; null = none is sent. With `keys`, that of the present request. */

@@ -5,7 +5,8 @@ import { readResetMs } from "./duration.ts";
 const MINUTE_MS = 60_000;
 const DAY_MS = 86_400_000;
 
-type Family = {
+/** A bucket and the headers that show it. */
+export type LimitHeader = {
   bucket: BucketName;
   limit: string;
   remaining: string;
@@ -16,12 +17,12 @@ type Family = {
 };
 
 /** `x-ratelimit-limit-…`, `-remaining-…` and `-reset-…` with the same end. */
-function family(bucket: BucketName, end: string, windowMs: number | null, source: string): Family {
+function family(bucket: BucketName, end: string, windowMs: number | null, source: string): LimitHeader {
   const name = (what: string): string => `x-ratelimit-${what}${end}`;
   return { bucket, limit: name("limit"), remaining: name("remaining"), reset: name("reset"), windowMs, source };
 }
 
-function anthropic(bucket: BucketName, kind: string): Family {
+function anthropic(bucket: BucketName, kind: string): LimitHeader {
   const name = (what: string): string => `anthropic-ratelimit-${kind}-${what}`;
   const source = "Anthropic, rate limits: response headers; a bucket that refills continuously, per minute";
   return {
@@ -34,8 +35,11 @@ function anthropic(bucket: BucketName, kind: string): Family {
   };
 }
 
-/** Of two families for one bucket, the first whose headers are there is read. */
-export const FAMILIES: readonly Family[] = [
+/** Of two headers for one bucket, the first that is there is read. */
+export type LimitHeaders = readonly LimitHeader[];
+
+/** Those of all providers: who speaks OpenAI's protocol may have any of them. */
+export const COMMON_LIMIT_HEADERS: LimitHeaders = [
   family("requests", "-requests", null, "OpenAI, Groq (requests per day), xAI: rate limits in headers; Azure OpenAI"),
   family("tokens", "-tokens", null, "OpenAI, Groq, Azure OpenAI: rate limits in headers"),
   anthropic("requests", "requests"),
@@ -63,19 +67,22 @@ const COUNT = /^\d{1,15}(?:\.\d{1,15})?$/;
  * The rate limits in an answer's headers; null if they show none. `ageMs`: the time since the request was sent. Providers
  * that count no limit send -1 or 0 as the limit (Azure): these are not read.
  */
-export function readRateSample(headers: Headers, ageMs: number, nowMs: number): RateSample | null {
+export function readRateSample(
+  headers: Headers,
+  { ageMs, nowMs, shown }: { ageMs: number; nowMs: number; shown: LimitHeaders },
+): RateSample | null {
   const sample: RateSample = { ageMs };
-  for (const rule of FAMILIES) {
+  for (const rule of shown) {
     if (sample[rule.bucket] !== undefined) continue;
     const bucket = readBucket(rule, headers, nowMs);
     if (bucket !== null) sample[rule.bucket] = bucket;
   }
   // Anthropic's plain `tokens` repeats whichever of the two is closest to its limit.
   if (sample.inputTokens !== undefined || sample.outputTokens !== undefined) delete sample.tokens;
-  return FAMILIES.some(({ bucket }) => sample[bucket] !== undefined) ? sample : null;
+  return shown.some(({ bucket }) => sample[bucket] !== undefined) ? sample : null;
 }
 
-function readBucket(rule: Family, headers: Headers, nowMs: number): BucketSample | null {
+function readBucket(rule: LimitHeader, headers: Headers, nowMs: number): BucketSample | null {
   const remaining = countIn(headers, rule.remaining);
   if (remaining === null) return null;
   const limit = countIn(headers, rule.limit);

@@ -1,9 +1,12 @@
 /** What an executor has seen of the rate limits of its keys: the newest headers, until it reports them to a run. */
 import type { RateSample } from "../../gate/wire.ts";
 import { RATE_SAMPLE_EVERY_MS } from "../../limits.ts";
-import { readRateSample } from "./rate-headers.ts";
+import { readRateSample, type LimitHeaders } from "./rate-headers.ts";
 
 type Seen = { sample: RateSample | null; sentMs: number; readMs: number };
+
+/** When a request was sent, when its answer is read, and which headers show limits there. */
+type Look = { sentMs: number; nowMs: number; shown: LimitHeaders };
 
 /** One per executor. It holds one sample per gate that its upstreams configure. */
 export class RateSampler {
@@ -11,10 +14,10 @@ export class RateSampler {
   #unreported = 0;
 
   /** Reads the headers of an answer, unless those of another were read just before. A rejection is always read. */
-  see(gate: string, { status, headers }: Response, sentMs: number, nowMs: number): void {
+  see(gate: string, { status, headers }: Response, { sentMs, nowMs, shown }: Look): void {
     const known = this.#seen.get(gate);
     if (known !== undefined && status !== 429 && nowMs - known.readMs < RATE_SAMPLE_EVERY_MS) return;
-    const sample = readRateSample(headers, nowMs - sentMs, nowMs);
+    const sample = readRateSample(headers, { ageMs: nowMs - sentMs, nowMs, shown });
     const isNewer = known === undefined || known.sample === null || sentMs >= known.sentMs;
     if (sample === null || !isNewer) return void this.#seen.set(gate, { ...(known ?? NOTHING), readMs: nowMs });
     if (known === undefined || known.sample === null) this.#unreported += 1;

@@ -3,7 +3,8 @@ import type { Classification, Endpoint, Lease, Outcome, Usage } from "../../call
 import { failed } from "../classify.ts";
 import type { Upstream } from "../config/types.ts";
 import type { EditedStreams } from "./batches.ts";
-import type { Exchange, ExchangeDeps, StartTimer, UpstreamRequest } from "../exchange.ts";
+import type { Exchange, ExchangeDeps, StartTimer } from "../exchange.ts";
+import type { UpstreamRequest } from "../kinds/kind.ts";
 import { shownCode } from "../redact.ts";
 
 /** What is sent where. `request` goes out as it is; its headers contain the provider key. */

@@ -4,7 +4,7 @@
  */
 import type { CallBody, Classification } from "../../call.ts";
 import { REFUSED_SCHEMAS_KEPT } from "../../limits.ts";
-import { messagesOutputFormat, schemaInstruction } from "./forms.ts";
+import { schemaInstruction } from "./forms.ts";
 
 /** The schemas that upstreams have refused in their field, as an isolate has seen it. */
 export class RefusedSchemas {
@@ -26,17 +26,22 @@ function keyOf(upstream: string, model: string, schema: object): string {
   return `${upstream}/${model}\n${JSON.stringify(schema)}`;
 }
 
+/** A model at its upstream; `takesSchema`: whether requests there have a field that can have the schema. */
+export type SchemaPlace = {
+  upstream: string;
+  model: string;
+  takesSchema: (schema: Readonly<Record<string, unknown>>) => boolean;
+};
+
 /** The body as it is sent: with its schema in the system message if that is not to go into a field. */
 export function bodyToSend(
-  { kind, name }: { kind: string; name: string },
-  model: string,
+  { upstream, model, takesSchema }: SchemaPlace,
   body: CallBody,
   refused: RefusedSchemas | undefined,
 ): CallBody {
   const { schema, ...rest } = body;
   if (schema === undefined) return body;
-  const hasField = kind !== "anthropic" || messagesOutputFormat(schema) !== null;
-  if (hasField && refused?.has(name, model, schema) !== true) return body;
+  if (takesSchema(schema) && refused?.has(upstream, model, schema) !== true) return body;
   const instruction = schemaInstruction(schema);
   return { ...rest, system: body.system === undefined ? instruction : `${body.system}\n\n${instruction}` };
 }

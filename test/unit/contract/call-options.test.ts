@@ -6,8 +6,8 @@ import { parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
 import { CallPageBuilder, readCall, readFacts } from "../../../src/run/queue/call-page.ts";
-import { buildAnthropicRequest } from "../../../src/providers/anthropic-request.ts";
-import { buildRequest } from "../../../src/providers/request.ts";
+import { buildAnthropicRequest } from "../../../src/providers/kinds/anthropic/request.ts";
+import { buildRequest } from "../../../src/providers/kinds/openai/request.ts";
 import { makeAnthropic, makeLease, makeUpstream } from "../providers/make.ts";
 
 type OptionName = keyof CallSettingsInput;

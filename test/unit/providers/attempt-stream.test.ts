@@ -214,8 +214,6 @@ describe("what a stopped stream is known to have used", () => {
 });
 
 describe('aggregate: "auto"', () => {
-  const auto = { aggregate: "auto", kind: "openai" } as const;
-
   it.each([
     [NO_HISTORY, false, false],
     [NO_HISTORY, true, true],
@@ -224,10 +222,10 @@ describe('aggregate: "auto"', () => {
     [{ ...NO_HISTORY, gaveUp: true }, false, true],
     [{ latencyMs: 60_000, gaveUp: true, refusesStreams: true }, true, false],
   ])("with %j and limited headers %s streams: %s", (history, headersLimited, streams) => {
-    expect(choosesStream(auto, history, headersLimited)).toBe(streams);
-    expect(choosesStream({ ...auto, aggregate: "stream" }, history, headersLimited)).toBe(true);
-    expect(choosesStream({ ...auto, aggregate: "json" }, history, headersLimited)).toBe(false);
-    expect(choosesStream({ ...auto, kind: "simulated" }, history, headersLimited)).toBe(false);
+    expect(choosesStream("auto", history, { isRemote: true, headersLimited })).toBe(streams);
+    expect(choosesStream("stream", history, { isRemote: true, headersLimited })).toBe(true);
+    expect(choosesStream("json", history, { isRemote: true, headersLimited })).toBe(false);
+    expect(choosesStream("auto", history, { isRemote: false, headersLimited })).toBe(false);
   });
 
   it.each([408, 504, 520, 522, 524])("streams after a proxy gave up with %i, of that model only", async (status) => {

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Target } from "../../../src/run/leases/shard.ts";
 import { toWire } from "../../../src/errors.ts";
 import { parseRoutes } from "../../../src/providers/config/routes.ts";
-import { targetOf, type ModelRules } from "../../../src/providers/config/target.ts";
+import { targetOf, type ModelRules } from "../../../src/providers/target.ts";
 import { makeUpstream } from "./make.ts";
 
 const price = (pico: number) => ({ inputPicoUsd: pico, cachedInputPicoUsd: pico, outputPicoUsd: pico });

@@ -5,7 +5,7 @@ import { prefersAsync } from "../../../contract/groups.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import { Refusal } from "../../../errors.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
-import { PANEL_MODEL, type Panel } from "../../../providers/config/panel.ts";
+import { PANEL_MODEL, type Panel } from "../../../providers/panel.ts";
 import { queryReplyOf, wantsText } from "../query-reply.ts";
 import { askPanel } from "./panel.ts";
 

@@ -14,7 +14,7 @@ import { hasCourse } from "../../../run/group/progress.ts";
 import { Refusal } from "../../../errors.ts";
 import { COMBINING_CHARS_DEFAULT } from "../../../limits.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
-import { PANEL_MODEL, type Panel } from "../../../providers/config/panel.ts";
+import { PANEL_MODEL, type Panel } from "../../../providers/panel.ts";
 import { groupOfCalls } from "./calls-group.ts";
 
 /** The panel that a call asks for; null = it asks for another model. */

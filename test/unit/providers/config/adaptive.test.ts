@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { parseUpstreams } from "../../../../src/providers/config/parse.ts";
+import { parseUpstreams } from "../../../../src/providers/upstreams.ts";
 
 const parse = (adaptive?: unknown) =>
   parseUpstreams(

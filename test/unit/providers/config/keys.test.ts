@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { parseUpstreams } from "../../../../src/providers/config/parse.ts";
+import { parseUpstreams } from "../../../../src/providers/upstreams.ts";
 import { gateNameOf, underKey, upstreamAt } from "../../../../src/providers/config/keys.ts";
 import { UPSTREAM_KEYS_MAX } from "../../../../src/limits.ts";
 import { ownSecrets } from "../../../../src/providers/redact.ts";
-import { targetOf } from "../../../../src/providers/config/target.ts";
+import { targetOf } from "../../../../src/providers/target.ts";
 import { makeUpstream } from "../make.ts";
 
 const vars = { A: "key-of-a", B: "key-of-b", EMPTY: "" };

@@ -1,10 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { readRateSample } from "../../../../src/providers/limits/rate-headers.ts";
+import { COMMON_LIMIT_HEADERS, readRateSample } from "../../../../src/providers/limits/rate-headers.ts";
 
 const NOW_MS = Date.parse("2026-11-22T10:00:00Z");
 const MINUTE_MS = 60_000;
 
-const read = (headers: Record<string, string>) => readRateSample(new Headers(headers), 700, NOW_MS);
+const read = (headers: Record<string, string>) =>
+  readRateSample(new Headers(headers), { ageMs: 700, nowMs: NOW_MS, shown: COMMON_LIMIT_HEADERS });
 
 describe("readRateSample", () => {
   it("reads OpenAI's requests and tokens", () => {

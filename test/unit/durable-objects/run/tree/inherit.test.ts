@@ -4,7 +4,7 @@ import type { RunInput } from "../../../../../src/objects/methods/runs.ts";
 import type { RunSettings } from "../../../../../src/objects/methods/runs.ts";
 import { Ledger, NO_LIMITS } from "../../../../../src/run/money/ledger.ts";
 import { toWire } from "../../../../../src/errors.ts";
-import { targetOf } from "../../../../../src/providers/config/target.ts";
+import { targetOf } from "../../../../../src/providers/target.ts";
 import { PLAIN_PRICE } from "../../../../support/engine.ts";
 import { makeUpstream } from "../../../providers/make.ts";
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { promptTokensMax } from "../../../../src/run/money/estimate.ts";
-import { PROMPT_TOKENS_FIXED_ANTHROPIC } from "../../../../src/limits.ts";
-import { parseUpstreams } from "../../../../src/providers/config/parse.ts";
-import { priceOf } from "../../../../src/providers/config/registry.ts";
+import { promptTokensMax } from "../../../../../src/run/money/estimate.ts";
+import { PROMPT_TOKENS_FIXED_ANTHROPIC } from "../../../../../src/limits.ts";
+import { parseUpstreams } from "../../../../../src/providers/upstreams.ts";
+import { priceOf } from "../../../../../src/providers/config/registry.ts";
 
 const parse = (fields: object, vars: Record<string, unknown> = {}) =>
   parseUpstreams({ claude: { kind: "anthropic", ...fields } }, vars);

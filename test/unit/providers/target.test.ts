@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { toWire } from "../../../../src/errors.ts";
-import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../../../../src/limits.ts";
-import { mayBeHedged, targetOf } from "../../../../src/providers/config/target.ts";
-import type { Route } from "../../../../src/providers/config/routes.ts";
-import { makeUpstream } from "../make.ts";
+import { toWire } from "../../../src/errors.ts";
+import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../../../src/limits.ts";
+import { mayBeHedged, targetOf } from "../../../src/providers/target.ts";
+import type { Route } from "../../../src/providers/config/routes.ts";
+import { makeUpstream } from "./make.ts";
 
 const rules = { defaultModel: null, models: [], unpriced: "free" } as const;
 

@@ -1,10 +1,10 @@
 /** Turns a leased call into the HTTP request of one attempt. The only place that puts a provider key on the wire. */
-import type { CallBody, Lease } from "../call.ts";
-import { OWN_PARAMS } from "./formats/request/own-params.ts";
-import { CAP_SPELLINGS } from "./formats/request/request-fields.ts";
-import { chatResponseFormat } from "../text/schema/forms.ts";
-import type { Upstream } from "./config/types.ts";
-import type { UpstreamRequest } from "./exchange.ts";
+import type { CallBody, Lease } from "../../../call.ts";
+import { chatResponseFormat } from "../../../text/schema/forms.ts";
+import type { Upstream } from "../../config/types.ts";
+import { forwardedParams } from "../forwarded.ts";
+import { jsonHeaders } from "../json-headers.ts";
+import type { UpstreamRequest } from "../kind.ts";
 
 /**
  * The non-streaming chat completion request of one attempt. `system` goes first, a `prompt` becomes the user message,
@@ -15,7 +15,7 @@ export function buildRequest(upstream: Upstream, lease: Lease, body: CallBody): 
   const { schema } = body;
   return {
     url: `${upstream.baseUrl}/chat/completions`,
-    headers: requestHeaders(upstream),
+    headers: jsonHeaders(upstream, { headers: {}, keyHeaders: bearer }),
     body: JSON.stringify({
       model: lease.model,
       messages: requestMessages(body),
@@ -28,25 +28,12 @@ export function buildRequest(upstream: Upstream, lease: Lease, body: CallBody): 
   };
 }
 
-function requestHeaders(upstream: Upstream): Record<string, string> {
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    accept: "application/json",
-    "user-agent": "fanout",
-    ...upstream.headers,
-  };
-  if (upstream.apiKey !== null) headers["authorization"] = `Bearer ${upstream.apiKey}`;
-  return headers;
+/** The header in which most providers take a key. */
+export function bearer(key: string): Record<string, string> {
+  return { authorization: `Bearer ${key}` };
 }
 
 function requestMessages(body: CallBody): readonly unknown[] {
   const messages = body.messages ?? [{ role: "user", content: body.prompt ?? "" }];
   return body.system === undefined ? messages : [{ role: "system", content: body.system }, ...messages];
 }
-
-/** The entries of `params` that are forwarded. */
-export function forwardedParams(params: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(params).filter(([name]) => !OWN_PARAMS.has(name) && !CAPS.has(name)));
-}
-
-const CAPS: ReadonlySet<string> = new Set(CAP_SPELLINGS);

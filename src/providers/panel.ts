@@ -1,6 +1,6 @@
 /** Parses PANEL: several models that answer one call, and the model that makes one answer of theirs. */
 import * as z from "zod";
-import { NAME_CHARS_MAX, PANEL_MEMBERS_MAX } from "../../limits.ts";
+import { NAME_CHARS_MAX, PANEL_MEMBERS_MAX } from "../limits.ts";
 import { targetOf, type ModelConfig } from "./target.ts";
 
 /** The name under which clients ask for the panel. */

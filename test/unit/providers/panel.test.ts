@@ -1,8 +1,8 @@
 /** PANEL is parsed, or refused with the path of what is wrong. */
 import { describe, expect, it } from "vitest";
-import { PANEL_MEMBERS_MAX } from "../../../../src/limits.ts";
-import { parsePanel } from "../../../../src/providers/config/panel.ts";
-import { makeUpstream } from "../make.ts";
+import { PANEL_MEMBERS_MAX } from "../../../src/limits.ts";
+import { parsePanel } from "../../../src/providers/panel.ts";
+import { makeUpstream } from "./make.ts";
 
 const upstreams = [makeUpstream({ name: "up", models: ["known"] })];
 const parse = (value: unknown, named = upstreams) => parsePanel(value, { upstreams: named, routes: [] });

@@ -1,19 +1,21 @@
 /** Turns a leased call into the HTTP request of one attempt at an upstream that speaks Anthropic's Messages API. */
-import type { CallBody, Lease } from "../call.ts";
-import type { Reason } from "../errors.ts";
-import { COMPLETION_TOKENS_DEFAULT } from "../limits.ts";
-import { isRecord } from "../text/json/record.ts";
-import { conversationOf } from "./formats/anthropic/conversation.ts";
-import { messagesOutputFormat } from "../text/schema/forms.ts";
-import type { Upstream } from "./config/types.ts";
-import type { UpstreamRequest } from "./exchange.ts";
-import { forwardedParams } from "./request.ts";
+import type { CallBody, Lease } from "../../../call.ts";
+import { COMPLETION_TOKENS_DEFAULT } from "../../../limits.ts";
+import { isRecord } from "../../../text/json/record.ts";
+import { conversationOf } from "../../formats/anthropic/conversation.ts";
+import { messagesOutputFormat } from "../../../text/schema/forms.ts";
+import type { Upstream } from "../../config/types.ts";
+import { forwardedParams } from "../forwarded.ts";
+import { jsonHeaders } from "../json-headers.ts";
+import type { BuiltRequest, UpstreamRequest } from "../kind.ts";
 
 /** Version of the API that is spoken here; a configured header of that name wins. */
-const ANTHROPIC_VERSION = "2023-06-01";
+export const VERSION_HEADERS = { "anthropic-version": "2023-06-01" } as const;
 
-/** The request, or why the call cannot be expressed as one. */
-export type BuiltRequest = { ok: true; request: UpstreamRequest } | { ok: false; reason: Reason };
+/** The header that carries a key. */
+export function keyHeaders(key: string): Record<string, string> {
+  return { "x-api-key": key };
+}
 
 /**
  * The non-streaming request of one attempt. The API demands a completion cap: without one in the lease it is
@@ -26,7 +28,7 @@ export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: Ca
   const { system, messages } = conversation;
   const request: UpstreamRequest = {
     url: `${upstream.baseUrl}/v1/messages`,
-    headers: requestHeaders(upstream),
+    headers: jsonHeaders(upstream, { headers: VERSION_HEADERS, keyHeaders }),
     body: JSON.stringify({
       model: lease.model,
       max_tokens: lease.capTokens ?? COMPLETION_TOKENS_DEFAULT,
@@ -46,16 +48,4 @@ function outputConfig({ schema, params }: CallBody): { output_config: object } |
   if (format === null) return undefined;
   const sent = params?.["output_config"];
   return { output_config: isRecord(sent) ? { ...sent, format } : { format } };
-}
-
-function requestHeaders(upstream: Upstream): Record<string, string> {
-  const headers: Record<string, string> = {
-    "content-type": "application/json",
-    accept: "application/json",
-    "user-agent": "fanout",
-    "anthropic-version": ANTHROPIC_VERSION,
-    ...upstream.headers,
-  };
-  if (upstream.apiKey !== null) headers["x-api-key"] = upstream.apiKey;
-  return headers;
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { OWN_PARAMS } from "../../../src/providers/formats/request/own-params.ts";
-import { CAP_SPELLINGS } from "../../../src/providers/formats/request/request-fields.ts";
-import { buildRequest } from "../../../src/providers/request.ts";
-import { KEY, makeLease, makeUpstream } from "./make.ts";
+import { OWN_PARAMS } from "../../../../../src/providers/formats/request/own-params.ts";
+import { CAP_SPELLINGS } from "../../../../../src/providers/formats/request/request-fields.ts";
+import { buildRequest } from "../../../../../src/providers/kinds/openai/request.ts";
+import { KEY, makeLease, makeUpstream } from "../../make.ts";
 
 describe("buildRequest", () => {
   it("posts a prompt as the user message, system first", () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { CallBody } from "../../../src/call.ts";
-import { COMPLETION_TOKENS_DEFAULT } from "../../../src/limits.ts";
-import { buildAnthropicRequest } from "../../../src/providers/anthropic-request.ts";
-import { OWN_PARAMS } from "../../../src/providers/formats/request/own-params.ts";
-import { CAP_SPELLINGS } from "../../../src/providers/formats/request/request-fields.ts";
-import { KEY, makeAnthropic, makeLease } from "./make.ts";
+import type { CallBody } from "../../../../../src/call.ts";
+import { COMPLETION_TOKENS_DEFAULT } from "../../../../../src/limits.ts";
+import { buildAnthropicRequest } from "../../../../../src/providers/kinds/anthropic/request.ts";
+import { OWN_PARAMS } from "../../../../../src/providers/formats/request/own-params.ts";
+import { CAP_SPELLINGS } from "../../../../../src/providers/formats/request/request-fields.ts";
+import { KEY, makeAnthropic, makeLease } from "../../make.ts";
 
 const lease = makeLease({ model: "claude-x", capTokens: 64 });
 

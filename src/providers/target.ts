@@ -1,16 +1,17 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
-import { hasTierPrice } from "../../run/money/service-tiers.ts";
-import { BATCH_TIER } from "../../call.ts";
-import type { Choice, Target } from "../../run/leases/shard.ts";
-import { quoted, type Reason } from "../../errors.ts";
-import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../../limits.ts";
-import { routedModel } from "../formats/request/routed-model.ts";
-import { targetCache } from "../cache-rules.ts";
-import { gateNameOf } from "./keys.ts";
-import type { Route } from "./routes.ts";
-import type { Upstream } from "./types.ts";
-import { matchesPattern } from "./pattern.ts";
-import { modelAllowed, priceOf, resolveModel, type ResolvedModel } from "./registry.ts";
+import { hasTierPrice } from "../run/money/service-tiers.ts";
+import { BATCH_TIER } from "../call.ts";
+import type { Choice, Target } from "../run/leases/shard.ts";
+import { quoted, type Reason } from "../errors.ts";
+import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
+import { routedModel } from "./formats/request/routed-model.ts";
+import { targetCache } from "./cache-rules.ts";
+import { isPulled, kindOf } from "./kinds/table.ts";
+import { gateNameOf } from "./config/keys.ts";
+import type { Route } from "./config/routes.ts";
+import type { Upstream } from "./config/types.ts";
+import { matchesPattern } from "./config/pattern.ts";
+import { modelAllowed, priceOf, resolveModel, type ResolvedModel } from "./config/registry.ts";
 
 /** The settings of a run that decide on models. */
 export type ModelRules = {
@@ -103,10 +104,9 @@ function routeTarget({ name, entries }: Route, rules: ModelRules, config: ModelC
   return { ok: true, target: { ...head, route: name, choices } };
 }
 
-/** The simulated upstream takes requests of both protocols; workers get chat completions. */
-function protocolOf({ kind }: Upstream): Pick<Target, "protocol"> {
-  if (kind === "pull") return { protocol: "openai" };
-  return kind === "simulated" ? {} : { protocol: kind };
+function protocolOf(upstream: Upstream): Pick<Target, "protocol"> {
+  const { protocol } = kindOf(upstream);
+  return protocol === null ? {} : { protocol };
 }
 
 /** A model at its upstream, with its price and limits; `name`: as the refusal of an unpriced model shows it. */
@@ -115,7 +115,11 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
   const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax, hedge } = upstream;
-  const cache = targetCache(upstream, model, price);
+  const { promptCache } = upstream;
+  const cache = targetCache(
+    promptCache === "auto" ? kindOf(upstream).promptCache(upstream, price) : promptCache,
+    model,
+  );
   const limits = { bounds, allowParams, maxInFlight, timeoutMs, attemptsMax, ...(cache === null ? {} : { cache }) };
   const routed = routedModel(model);
   const plain = {
@@ -124,7 +128,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     price,
     ...limits,
     ...(hedge === undefined ? {} : { hedge }),
-    ...(upstream.kind === "pull" ? { isPulled: true as const } : {}),
+    ...(isPulled(upstream) ? { isPulled: true as const } : {}),
     ...(upstream.traces === undefined ? {} : { getsTrace: true as const }),
     ...batchOf(upstream, price),
     ...(routed === null ? {} : { unbounded: [routed] }),
@@ -165,8 +169,8 @@ function usableModelsOf({ models }: ModelRules, { upstreams, routes = [] }: Mode
   return more > 0 ? `${shown.join(", ")} and ${more} more (GET /v1/models lists all)` : shown.join(", ");
 }
 
-/** An upstream's models as a request names them. Those of the simulated upstream without their parameters. */
-function patternsOf({ name, kind, models }: Upstream): string[] {
-  const listed = kind === "simulated" ? models.filter((pattern) => !pattern.endsWith("?*")) : models;
-  return listed.map((pattern) => `${name}/${pattern}`);
+/** An upstream's models as a request names them. */
+function patternsOf(upstream: Upstream): string[] {
+  const { showsPattern = () => true } = kindOf(upstream);
+  return upstream.models.filter(showsPattern).map((pattern) => `${upstream.name}/${pattern}`);
 }

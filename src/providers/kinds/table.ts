@@ -1,0 +1,25 @@
+/** The table of kinds: a new kind is its record, a line here, and its name in `config/types.ts`. */
+import type { KindName, Upstream } from "../config/types.ts";
+import { anthropic } from "./anthropic/kind.ts";
+import type { Kind } from "./kind.ts";
+import { openai } from "./openai/kind.ts";
+import { pull } from "./pull.ts";
+import { simulated } from "./simulated.ts";
+
+/** In the order in which messages name them. */
+export const KINDS: Readonly<Record<KindName, Kind>> = { openai, anthropic, simulated, pull };
+
+/** The record of an upstream's kind. */
+export function kindOf({ kind }: Pick<Upstream, "kind">): Kind {
+  return KINDS[kind];
+}
+
+/** Whether requests to an upstream go over the network. */
+export function isRemote(upstream: Pick<Upstream, "kind">): boolean {
+  return kindOf(upstream).sends === "network";
+}
+
+/** Whether programs take an upstream's calls from the run. */
+export function isPulled(upstream: Pick<Upstream, "kind">): boolean {
+  return kindOf(upstream).sends === "pull";
+}
