@@ -55,6 +55,7 @@ type Allowed = {
 const ZOD = /^zod$/;
 const OPENAPI = /^@asteasolutions\/zod-to-openapi$/;
 const HONO = /^hono(\/|$)/;
+const MCP = /^@modelcontextprotocol\/server$/;
 const PLATFORM = /^cloudflare:/;
 
 const RULES: Readonly<Record<string, Allowed>> = {
@@ -155,7 +156,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "formats",
     ],
     types: ["methods"],
-    packages: [HONO, ZOD],
+    packages: [HONO, ZOD, MCP],
   },
   // The contract between Workers and objects: interfaces and plain data, no code.
   methods: {

@@ -2,9 +2,6 @@
 import * as z from "zod";
 import { MAX_TOKENS_MAX } from "../limits.ts";
 
-/** Protocol versions that are spoken, newest first. They differ in nothing that this server uses. */
-export const MCP_VERSIONS = ["2025-06-18", "2025-03-26", "2024-11-05"] as const;
-
 /** A request or, without `id`, a notification. */
 export const mcpMessage = z
   .looseObject({
@@ -14,7 +11,6 @@ export const mcpMessage = z
     params: z.looseObject({}).optional(),
   })
   .meta({ id: "McpMessage" });
-export type McpMessage = z.infer<typeof mcpMessage>;
 
 /** An answer. `result` or `error`, as JSON-RPC has them. */
 export const mcpAnswer = z
@@ -25,10 +21,6 @@ export const mcpAnswer = z
     error: z.object({ code: z.int(), message: z.string() }).optional(),
   })
   .meta({ id: "McpAnswer" });
-export type McpAnswer = z.infer<typeof mcpAnswer>;
-
-export const initializeParams = z.looseObject({ protocolVersion: z.string() });
-export const toolCallParams = z.looseObject({ name: z.string(), arguments: z.looseObject({}).optional() });
 
 const callFields = {
   model: z.string().optional().describe("As upstream/model; default: the run's"),
@@ -57,8 +49,3 @@ export const MCP_ARGUMENTS = {
   }),
   budget: z.strictObject({}),
 } as const;
-export type McpToolName = keyof typeof MCP_ARGUMENTS;
-
-export function isToolName(name: string): name is McpToolName {
-  return Object.hasOwn(MCP_ARGUMENTS, name);
-}

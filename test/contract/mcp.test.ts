@@ -14,57 +14,85 @@ afterAll(() => world.stop());
 
 const printed = z.object({
   server: z.object({ name: z.string(), version: z.string() }),
+  spoken: z.string().nullable(),
   tools: z.array(z.string()),
   results: z.array(
     z.looseObject({ content: z.array(z.object({ type: z.literal("text"), text: z.string() })).optional() }),
   ),
 });
 
-async function session(token: string, calls: [name: string, args: Record<string, unknown>][]) {
-  const args = [CLIENT, world.gateway.url, token, JSON.stringify(calls)];
+async function session(token: string, calls: [name: string, args: Record<string, unknown>][], revision = "auto") {
+  const args = [CLIENT, world.gateway.url, token, JSON.stringify(calls), revision];
   const { stdout } = await promisify(execFile)(process.execPath, args);
   return printed.parse(JSON.parse(stdout));
 }
 const textOf = ({ content }: { content?: { text: string }[] | undefined }): string => content?.[0]?.text ?? "";
 
+/** What a request of the revision without sessions says of its client. */
+const META = {
+  _meta: {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+    "io.modelcontextprotocol/clientCapabilities": {},
+  },
+};
+const REVISIONS = ["2025-06-18", "2025-11-25", "2026-07-28"];
+
 describe("POST /mcp", () => {
-  it("serves the official client: its tools, one call, a batch in order, a text in parts, the budget", async () => {
-    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-    const { server, tools, results } = await session(run.token, [
-      ["llm_query", { prompt: "one" }],
-      ["llm_batch", { prompts: ["a", "{{status/400}} b", "c"] }],
-      ["llm_map", { text: "first\nsecond\n", prompt: "see {{chunk}}", size: 7, by: "lines" }],
-      ["budget", {}],
-    ]);
-    expect([server.name, tools]).toEqual(["fanout", ["llm_query", "llm_batch", "llm_map", "budget"]]);
-    const [query, batch, map, budget] = results.map(textOf);
-    expect(query).toBe("one");
-    expect(JSON.parse(batch ?? "")).toEqual(["a", expect.stringMatching(/^\[error\]/), "c"]);
-    expect(JSON.parse(map ?? "")).toEqual(["see first\n", "see second\n"]);
-    const { usd } = (await documentOf(run)).budget;
-    expect(JSON.parse(budget ?? "")).toMatchObject({ usd: { limit: 1, spent: usd.spent } });
+  it.each(REVISIONS)(
+    "serves the official client that insists on %s: tools, a call, a batch, a text in parts, the budget",
+    async (revision) => {
+      const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+      const calls: [string, Record<string, unknown>][] = [
+        ["llm_query", { prompt: "one" }],
+        ["llm_batch", { prompts: ["a", "{{status/400}} b", "c"] }],
+        ["llm_map", { text: "first\nsecond\n", prompt: "see {{chunk}}", size: 7, by: "lines" }],
+        ["budget", {}],
+      ];
+      const { server, spoken, tools, results } = await session(run.token, calls, revision);
+      expect([server.name, spoken, tools]).toEqual([
+        "fanout",
+        revision,
+        ["llm_query", "llm_batch", "llm_map", "budget"],
+      ]);
+      const [query, batch, map, budget] = results.map(textOf);
+      expect(query).toBe("one");
+      expect(JSON.parse(batch ?? "")).toEqual(["a", expect.stringMatching(/^\[error\]/), "c"]);
+      expect(JSON.parse(map ?? "")).toEqual(["see first\n", "see second\n"]);
+      const { usd } = (await documentOf(run)).budget;
+      expect(JSON.parse(budget ?? "")).toMatchObject({ usd: { limit: 1, spent: usd.spent } });
+    },
+  );
+
+  it("agrees with a client that has no wish on the newest revision", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    expect((await session(run.token, [])).spoken).toBe(REVISIONS.at(-1));
   });
 
-  it("returns a failure as a result that the model can read, and wrong arguments as an error", async () => {
-    const run = await world.openRun({ default_model: "up-1", budget: { calls: 0 } });
-    const { results } = await session(run.token, [
-      ["llm_query", { prompt: "x" }],
-      ["llm_map", { prompt: "{{chunk}}" }],
-      ["llm_query", { prompt: 1 }],
-      ["llm_query", { prompt: "x", unknown: 1 }],
-      ["fly", {}],
-    ]);
-    expect(results.slice(0, 2)).toMatchObject([
-      { isError: true, structuredContent: { error: { code: "budget_exhausted" } } },
-      { isError: true },
-    ]);
-    expect(textOf(results[0] ?? {})).toContain("budget_exhausted");
-    expect(results.slice(2)).toEqual([
-      { thrown: expect.stringContaining("prompt"), code: -32_602 },
-      { thrown: expect.stringContaining("unknown"), code: -32_602 },
-      { thrown: expect.stringContaining("no tool fly"), code: -32_602 },
-    ]);
-  });
+  it.each(REVISIONS)(
+    "returns a failure in %s as a result that the model can read, wrong arguments too",
+    async (revision) => {
+      const run = await world.openRun({ default_model: "up-1", budget: { calls: 0 } });
+      const calls: [string, Record<string, unknown>][] = [
+        ["llm_query", { prompt: "x" }],
+        ["llm_map", { prompt: "{{chunk}}" }],
+        ["llm_query", { prompt: 1 }],
+        ["llm_query", { prompt: "x", unknown: 1 }],
+        ["fly", {}],
+      ];
+      const { results } = await session(run.token, calls, revision);
+      expect(results.slice(0, 4)).toMatchObject([
+        { isError: true, structuredContent: { error: { code: "budget_exhausted" } } },
+        { isError: true },
+        { isError: true },
+        { isError: true },
+      ]);
+      expect(textOf(results[0] ?? {})).toContain("budget_exhausted");
+      expect(textOf(results[2] ?? {})).toContain("prompt");
+      expect(textOf(results[3] ?? {})).toContain("unknown");
+      expect(results[4]).toEqual({ thrown: expect.stringContaining("fly"), code: -32_602 });
+    },
+  );
 
   it("keeps a schema, and returns the value that fits it", async () => {
     const run = await world.openRun({ default_model: "sim/echo" });
@@ -98,11 +126,15 @@ describe("POST /mcp", () => {
     expect([note.status, note.text]).toEqual([202, ""]);
     const unknown = await run.send("/mcp", { json: { jsonrpc: "2.0", id: "a", method: "resources/list" } });
     expect(unknown.json).toMatchObject({ id: "a", error: { code: -32_601 } });
-    const wrong = await run.send("/mcp", { json: [{ jsonrpc: "2.0", id: 1, method: "ping" }] });
-    expect([wrong.status, errorOf(wrong).code]).toEqual([400, "invalid_request"]);
+    const listen = { jsonrpc: "2.0", id: 2, method: "subscriptions/listen", params: META };
+    const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" };
+    expect((await run.send("/mcp", { json: listen, headers })).json).toMatchObject({
+      id: 2,
+      error: { code: expect.any(Number) },
+    });
   });
 
-  it("speaks the version that the client asks for, and else its newest", async () => {
+  it("speaks the version that the client asks for, and else the newest that has initialize", async () => {
     const run = await world.openRun();
     const versionFor = async (protocolVersion: string) => {
       const params = { protocolVersion, capabilities: {}, clientInfo: { name: "t", version: "1" } };
@@ -110,7 +142,7 @@ describe("POST /mcp", () => {
       return z.looseObject({ result: z.looseObject({ protocolVersion: z.string() }) }).parse(json).result
         .protocolVersion;
     };
-    expect([await versionFor("2024-11-05"), await versionFor("1999-01-01")]).toEqual(["2024-11-05", "2025-06-18"]);
+    expect([await versionFor("2024-11-05"), await versionFor("1999-01-01")]).toEqual(["2024-11-05", "2025-11-25"]);
   });
 
   const PING = { jsonrpc: "2.0", id: 1, method: "ping" };
@@ -124,15 +156,12 @@ describe("POST /mcp", () => {
     ]);
   });
 
-  it("refuses requests of a version that it does not speak, but for the one that agrees on a version", async () => {
+  it("refuses requests of a version that it does not speak, and names those that it speaks", async () => {
     const run = await world.openRun();
-    const statusOf = async (version: string, json: object): Promise<number> =>
-      (await run.send("/mcp", { json, headers: { "mcp-protocol-version": version } })).status;
-    const params = { protocolVersion: "2030-01-01", capabilities: {}, clientInfo: { name: "t", version: "1" } };
-    expect(await statusOf("2025-06-18", PING)).toBe(200);
-    expect(await statusOf("2030-01-01", { ...PING, method: "initialize", params })).toBe(200);
-    const refused = await run.send("/mcp", { json: PING, headers: { "mcp-protocol-version": "2030-01-01" } });
-    expect([refused.status, errorOf(refused).param]).toEqual([400, "mcp-protocol-version"]);
+    const sent = (version: string) => run.send("/mcp", { json: PING, headers: { "mcp-protocol-version": version } });
+    expect((await sent("2025-06-18")).status).toBe(200);
+    const refused = await sent("2030-01-01");
+    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("2025-11-25")]);
   });
 
   it("refuses pages of origins that are not configured", async () => {
