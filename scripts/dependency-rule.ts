@@ -114,7 +114,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   batch: { parts: ["bytes", "core", "json", "formats"], packages: [ZOD] },
   // Of the protocols what cuts a text for people.
   replies: {
-    parts: ["answers", "core", "log", "formats", "schema"],
+    parts: ["answers", "bytes", "core", "log", "formats", "schema"],
     types: ["contract", "methods"],
     packages: [],
   },

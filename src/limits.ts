@@ -70,6 +70,13 @@ export const JSON_VALUES_MAX = 200_000;
  * token numbers of the largest request for embeddings, and more messages than any model has room for.
  */
 export const SCANNED_VALUES_MAX = 1_000_000;
+/**
+ * Characters of values that are parsed, checked, compared or merged between two pauses of a Worker: the slowest of that takes about
+ * 0.1 µs for each, so a slice is far below the 250 ms that nothing may hold others for.
+ */
+export const SLICE_CHARS_MAX = 256 * 1024;
+/** What each value counts for beside its characters: a value of a few characters takes microseconds too. */
+export const SLICE_PIECE_CHARS = 64;
 /** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
 export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */
@@ -309,6 +316,11 @@ export const PULL_LEASE_MS_DEFAULT = 60_000;
 export const SUBTREE_RUNS_MAX = 1_000;
 /** Time for which readers of one subtree share one sum, ms: it asks up to a thousand objects, and 40 readers took 7.5 s of CPU. */
 export const SUBTREE_LOOK_MS = 1_000;
+/**
+ * Runs of a subtree that are asked at the same time. Objects of one isolate answer one after another: what comes between them waits for
+ * those that have been asked.
+ */
+export const SUBTREE_LOOKS_AT_ONCE = 16;
 /** Runs of a subtree whose sum is made for each reader: it costs no more than a few other requests. */
 export const SUBTREE_FRESH_RUNS_MAX = 16;
 /** Subtrees whose sums an isolate keeps for that time. */

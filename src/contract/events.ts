@@ -1,6 +1,7 @@
 /** `GET` and `POST /runs/:id/log`, `GET /runs/:id/events`. */
 import * as z from "zod";
 import { CLIENT_EVENT_BYTES_MAX, CLIENT_EVENTS_PER_POST_MAX, JSON_DEPTH_MAX } from "../limits.ts";
+import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { queryInt } from "./fields.ts";
@@ -62,12 +63,20 @@ export const appendedReply = z
   .meta({ id: "Appended" });
 
 /** One event or a list of them, each with its JSON text. */
-export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; json: string }[]> {
+export function parseClientEvents(value: unknown): Parsed<SentEvent[]> {
+  return atOnce(clientEventsReading(value));
+}
+
+type SentEvent = { event: ClientEvent; json: string };
+
+/** The same in slices: a list has megabytes, each event of which is checked and written as JSON again. */
+export function* clientEventsReading(value: unknown): Sliced<Parsed<SentEvent[]>> {
+  const slice = new SliceCount();
   const list: unknown[] = Array.isArray(value) ? value : [value];
   if (list.length > CLIENT_EVENTS_PER_POST_MAX) {
     return invalid(null, `has ${list.length} events; expected at most ${CLIENT_EVENTS_PER_POST_MAX}`);
   }
-  const events: { event: ClientEvent; json: string }[] = [];
+  const events: SentEvent[] = [];
   for (const [index, entry] of list.entries()) {
     const at = Array.isArray(value) ? `[${index}]` : null;
     const read = clientEvent.safeParse(entry);
@@ -80,6 +89,7 @@ export function parseClientEvents(value: unknown): Parsed<{ event: ClientEvent; 
       return invalid(at, `is too large; expected at most ${CLIENT_EVENT_BYTES_MAX} bytes of JSON`);
     }
     events.push({ event: read.data, json });
+    if (slice.add(json.length)) yield;
   }
   return { ok: true, value: events };
 }

@@ -1,6 +1,7 @@
 /** What the answers of a group are combined to: read once more, in input order, after the group has ended. */
 import { aggregatorOf, modelsOfCalls, type AggregateResult, type AggregateSpec } from "../../run/answers/aggregate.ts";
 import { CombiningCalls, type MakeCalls } from "../../run/answers/calls.ts";
+import { pause as pauseOfPlatform, SliceCount } from "../../text/bytes/slices.ts";
 import type { Member } from "../../run/answers/member.ts";
 import { winnerOf } from "../../run/answers/vote.ts";
 import { ANSWER_JSON_CHARS_MAX } from "../../limits.ts";
@@ -15,6 +16,8 @@ type Source = {
   memberOf?: MemberOf;
   /** Makes the calls of rules that have some; absent = the rules of the group have none. */
   makeCalls?: MakeCalls;
+  /** Lets other requests go on between slices of the answers. Absent = as the platform does. */
+  pause?: () => Promise<void>;
 };
 
 export type MemberOf = (slot: SlotView) => Promise<Member | null>;
@@ -30,14 +33,18 @@ export type Aggregation = AggregateResult & {
 /** Combines the answers of a group that has ended. Slots that were cancelled or skipped are no members. */
 export async function aggregationOf(
   spec: AggregateSpec,
-  { group, slotsFrom, memberOf = slotMember, makeCalls = noCalls }: Source,
+  { group, slotsFrom, memberOf = slotMember, makeCalls = noCalls, pause = pauseOfPlatform }: Source,
 ): Promise<Aggregation> {
   const aggregator = aggregatorOf(spec, group.count);
   const calls = new CombiningCalls(makeCalls);
+  const slice = new SliceCount();
   for await (const slots of slotPages({ count: endIndexOf(group), slotsFrom })) {
     for (const slot of slots) {
       const member = await memberOf(slot);
-      if (member !== null) aggregator.add(member);
+      if (member === null) continue;
+      aggregator.add(member);
+      // Thousands of JSON answers are merged, and a page of slots has megabytes of them.
+      if (slice.add(member.text.length)) await pause();
     }
   }
   const combined = await aggregator.result(calls);

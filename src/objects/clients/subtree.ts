@@ -1,7 +1,13 @@
 /** The live figures of a run and everything open below it. */
 import type { Objects } from "../address.ts";
 import type { Figures } from "../methods/runs.ts";
-import { SUBTREE_FRESH_RUNS_MAX, SUBTREE_LOOK_MS, SUBTREE_LOOKS_MAX, SUBTREE_RUNS_MAX } from "../../limits.ts";
+import {
+  SUBTREE_FRESH_RUNS_MAX,
+  SUBTREE_LOOK_MS,
+  SUBTREE_LOOKS_AT_ONCE,
+  SUBTREE_LOOKS_MAX,
+  SUBTREE_RUNS_MAX,
+} from "../../limits.ts";
 import { RunCaller } from "./caller.ts";
 import { settled } from "./settlements.ts";
 import { SharedLooks } from "./shared-looks.ts";
@@ -35,7 +41,7 @@ async function lookAtSubtree(objects: Objects, rootId: string) {
   while (level.length > 0 && runs < SUBTREE_RUNS_MAX) {
     const visited = level.slice(0, SUBTREE_RUNS_MAX - runs);
     runs += visited.length;
-    const looks = await Promise.allSettled(visited.map((id) => figuresOf(objects, id)));
+    const looks = await inWaves(visited, (id) => figuresOf(objects, id));
     level = level.slice(visited.length);
     for (const [index, settledLook] of looks.entries()) {
       if (settledLook.status === "rejected") {
@@ -53,6 +59,17 @@ async function lookAtSubtree(objects: Objects, rootId: string) {
     }
   }
   return { runs, complete: level.length === 0 && unread === 0, budget };
+}
+
+/** Looks at some runs at a time, in order: hundreds of objects that start at once hold their isolate for seconds. */
+export async function inWaves<T>(
+  ids: readonly string[],
+  look: (id: string) => Promise<T>,
+): Promise<PromiseSettledResult<T>[]> {
+  const results: PromiseSettledResult<T>[] = [];
+  for (let at = 0; at < ids.length; at += SUBTREE_LOOKS_AT_ONCE)
+    results.push(...(await Promise.allSettled(ids.slice(at, at + SUBTREE_LOOKS_AT_ONCE).map(look))));
+  return results;
 }
 
 async function figuresOf(objects: Objects, id: string): Promise<Figures | null> {

@@ -6,13 +6,14 @@ import { refuseViewers, requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import type { EventLine } from "../../../log/events.ts";
 import { parseBody } from "../../../contract/body.ts";
-import { parseAfter, parseClientEvents, parseLogLimit, parseUsageQuery } from "../../../contract/events.ts";
+import { clientEventsReading, parseAfter, parseLogLimit, parseUsageQuery } from "../../../contract/events.ts";
 import type { UsageDocument } from "../../../contract/runs.ts";
 import { Refusal } from "../../../errors.ts";
 import { NDJSON, SSE } from "../../replies/batch-lines.ts";
 import { savedPage } from "../../replies/saved-page.ts";
 import { streamed } from "../../replies/stream.ts";
 import { traceText } from "../../replies/trace.ts";
+import { inSlices, pause } from "../../../text/bytes/slices.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { LogReader } from "../../../objects/clients/log-reader.ts";
 import { PAGE_FILES } from "../../discovery/page-files.mjs";
@@ -96,7 +97,7 @@ async function subtreeUsage(c: Context<AppEnv>, id: string): Promise<UsageDocume
 async function append(c: Context<AppEnv>, id: string): Promise<Response> {
   const body = await parseBody(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
-  const parsed = parseClientEvents(body.value);
+  const parsed = await inSlices(clientEventsReading(body.value), pause);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const events = parsed.value.map(({ event, json }) => ({ json, parallelGroupId: event.parallel_group_id ?? null }));
   const run = new RunCaller(c.env, id);
