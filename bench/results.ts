@@ -1,9 +1,8 @@
 /** Result files: what was measured, raw, with the machine it was measured on. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { cpus } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { LITELLM_VERSION } from "./peers/environment.ts";
 
@@ -18,6 +17,7 @@ export function writeResult(name: string, text: string): string {
 }
 
 const packageJson = z.object({ version: z.string() });
+const peersJson = z.object({ dependencies: z.object({ "@portkey-ai/gateway": z.string() }) });
 
 /** What the figures depend on beside the code. */
 export function machine(): Record<string, string | number> {
@@ -34,12 +34,7 @@ export function versions(hasPeers: boolean): Record<string, string> {
     fanout: versionIn("../package.json"),
     workerd: packageJson.parse(require("workerd")).version,
     Node: process.version.slice(1),
-    Portkey: packageJson.parse(JSON.parse(readFileSync(portkeyPackage(), "utf8"))).version,
+    Portkey: peersJson.parse(require("./peers/package.json")).dependencies["@portkey-ai/gateway"],
     ...(hasPeers ? { LiteLLM: LITELLM_VERSION } : {}),
   };
-}
-
-/** Its package lets nobody import package.json. */
-function portkeyPackage(): string {
-  return fileURLToPath(new URL("../package.json", import.meta.resolve("@portkey-ai/gateway/build/start-server.js")));
 }

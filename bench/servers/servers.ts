@@ -3,6 +3,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { MODEL } from "../load/prompts.ts";
 import { freePort, startNode } from "./process.ts";
+import { portkeyEntry } from "../peers/portkey.ts";
 import type { Server } from "./process.ts";
 import type { Bundle } from "../../scripts/local/bundle.ts";
 import { bundleOf, startWorkerd } from "./workerd.ts";
@@ -118,7 +119,7 @@ export async function openRun(
 /** Starts Portkey's gateway as its own command does, without the console that keeps a log of every request. */
 export async function startPortkey(): Promise<Server> {
   const port = await freePort();
-  const entry = fileURLToPath(import.meta.resolve("@portkey-ai/gateway/build/start-server.js"));
+  const entry = portkeyEntry();
   return await startNode([entry, `--port=${port}`, "--headless"], { NODE_ENV: "production" }, (printed) =>
     printed.includes(String(port)) ? port : null,
   );

@@ -1,10 +1,10 @@
 /** The servers that streams are relayed by: no gateway, Portkey's, LiteLLM's, and ours on both of its paths. */
-import { fileURLToPath } from "node:url";
 import { promptOf } from "../load/prompts.ts";
 import { streamBody, type StreamPlan } from "../load/stream.ts";
 import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
 import type { SuiteOptions } from "../suite.ts";
 import { freePort, startNode } from "./process.ts";
+import { portkeyEntry } from "../peers/portkey.ts";
 import type { Server } from "./process.ts";
 import { openRun, portkeyHeaders, startGateway } from "./servers.ts";
 
@@ -36,7 +36,7 @@ export async function startVariant(
 async function startStreamingPortkey(): Promise<Server> {
   const port = await freePort();
   const shim = new URL("../suites/portkey-fetch.ts", import.meta.url).href;
-  const entry = fileURLToPath(import.meta.resolve("@portkey-ai/gateway/build/start-server.js"));
+  const entry = portkeyEntry();
   const args = ["--import", shim, entry, `--port=${port}`, "--headless"];
   return await startNode(args, { NODE_ENV: "production" }, (printed) => (printed.includes(String(port)) ? port : null));
 }

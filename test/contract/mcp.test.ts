@@ -158,10 +158,18 @@ describe("POST /mcp", () => {
 
   it("refuses requests of a version that it does not speak, and names those that it speaks", async () => {
     const run = await world.openRun();
-    const sent = (version: string) => run.send("/mcp", { json: PING, headers: { "mcp-protocol-version": version } });
+    const sent = (version: string, params?: object) =>
+      run.send("/mcp", {
+        json: { ...PING, params },
+        headers: { "mcp-protocol-version": version, "mcp-method": "ping" },
+      });
     expect((await sent("2025-06-18")).status).toBe(200);
-    const refused = await sent("2030-01-01");
-    expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("2025-11-25")]);
+    const version = "2030-01-01";
+    const refused = await sent(version, {
+      _meta: { ...META._meta, "io.modelcontextprotocol/protocolVersion": version },
+    });
+    expect([refused.status, refused.json]).toMatchObject([400, { error: { data: { supported: ["2026-07-28"] } } }]);
+    expect((await sent("1999-01-01")).status).toBe(400);
   });
 
   it("refuses pages of origins that are not configured", async () => {
