@@ -37,6 +37,8 @@ import type {
   ClaimReply,
   EndedReply,
   GroupView,
+  FloorReply,
+  FloorRequest,
   OpenGroupReply,
   RetryRequest,
   OpenGroupRequest,
@@ -79,6 +81,7 @@ import { cancelSlot, stopGroup, stopGroups } from "./groups/cancel.ts";
 import { appendPlan } from "./groups/append-plan.ts";
 import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
+import { addFloor } from "./groups/floors.ts";
 import { charsOf, dropStaged } from "./groups/open.ts";
 import { stage } from "./requests/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
@@ -321,6 +324,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   stagePages(openKey: string, pages: CallPage[], bodyBytes = 0): Promise<Refused | null> {
     return stage(this.#life, { openKey, pages, bodyBytes });
+  }
+
+  addFloor(request: FloorRequest): FloorReply {
+    const run = this.#life.active;
+    return "reason" in run ? { ok: false, reason: run } : addFloor(run, request);
   }
 
   dropStaged(openKey: string): boolean {

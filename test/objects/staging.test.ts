@@ -173,7 +173,8 @@ describe("a large batch that is refused", () => {
       422,
       { error: expect.objectContaining({ code: "infeasible", dimension: "usd", limit: 0.01, spent: 0, held: 0 }) },
     ]);
-    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(1);
+    expect(watched(run.id).calls).toMatchObject({ addFloor: 1 });
+    expect(watched(run.id).calls["stagePages"]).toBeUndefined();
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0, named: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);
     expect(await run.budget()).toMatchObject({ usd: { spent: 0, reserved: 0 }, calls: { spent: 0, reserved: 0 } });
@@ -195,6 +196,45 @@ describe("a large batch that is refused", () => {
     expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
     expect(await storedBytes(run)).toBeLessThan(before + 100_000);
   });
+});
+
+describe("a large batch with on_budget: refuse", () => {
+  /** Twelve megabytes, of which four become rows and the others objects in R2. */
+  const large = { prompts: prompts(200).map((prompt) => prompt.padEnd(60_000, ".")), on_budget: "refuse" };
+
+  it.each([
+    ["nothing", 0, { stagePages: 0, writes: 0 }],
+    ["what fits, and drops it,", 100, { stagePages: 6, writes: 6 }],
+  ])("whose floor never fits stores %s if %i of its 200 calls fit", MANY_CALLS, async (_, calls, most) => {
+    const run = await openRun({ budget: { calls } });
+    const writes = countedWrites();
+    const refused = await run.post("/batch", { ...large, model: "up/key/never-fits" });
+    expect([refused.status, await refused.json()]).toEqual([
+      422,
+      { error: expect.objectContaining({ code: "infeasible", dimension: "calls", limit: calls }) },
+    ]);
+    const { stagePages = 0 } = watched(run.id).calls;
+    expect(stagePages).toBeLessThanOrEqual(most.stagePages);
+    expect(writes.count).toBeLessThanOrEqual(most.writes);
+    expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
+    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
+    expect((await upstreamStats("never-fits")).requests).toBe(0);
+  });
+
+  it(
+    "whose floor fits is opened, and its key brings its answer when nothing is left of the budget",
+    MANY_CALLS,
+    async () => {
+      const run = await openRun({ budget: { calls: 200 } });
+      const body = { ...large, model: "up/key/just-fits" };
+      const first = await keyed(run, "key", "/batch", body);
+      expect(first).toMatchObject({ status: 200, replayed: false });
+      expect(await run.budget()).toMatchObject({ calls: { spent: 200, reserved: 0 } });
+      expect(await keyed(run, "key", "/batch", body)).toMatchObject({ status: 200, replayed: true });
+      expect(await keyed(run, "other", "/batch", body)).toMatchObject({ status: 422 });
+      expect((await upstreamStats("just-fits")).requests).toBe(200);
+    },
+  );
 });
 
 describe("a large batch under an Idempotency-Key that is refused", () => {

@@ -1,12 +1,12 @@
 /** Whether a group that is about to open can be paid for, by the least that its slots can cost. */
-import { floorOf, infeasibleReason, unpaidReason, type SlotFloor } from "../../../src/run/money/feasible.ts";
-import type { Amounts } from "../../../src/run/money/ledger.ts";
+import { floorOf, floorWith, infeasibleReason, unpaidReason, type SlotFloor } from "../../../src/run/money/feasible.ts";
+import { zeroAmounts, type Amounts } from "../../../src/run/money/ledger.ts";
 import { readFacts } from "../../../src/run/queue/call-page.ts";
 import type { SlotFacts } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { UNPAID_CALLS_MAX } from "../../../src/limits.ts";
-import type { OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
+import type { FloorReply, FloorRequest, OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 
 /** `parts`: the facts of its calls, in order; they may be read again. */
@@ -19,10 +19,23 @@ type Asked = {
 /** Why the budget can never pay for a group, or for hardly any of its calls; null = it may open. All its models resolve. */
 export function floorReason(run: RunState, { request, graph, parts }: Asked): Reason | null {
   const { ledger } = run.engine;
-  if (request.onBudget === "refuse") return infeasibleReason(floorsOf(run, request.models, parts()), ledger);
+  if (request.onBudget === "refuse")
+    return infeasibleReason(floorWith(zeroAmounts(), floorsOf(run, request.models, parts())), ledger);
   // A graph's calls are started one after another, and those of a group that pauses wait for a higher limit.
   const isTried = graph === null && request.count > UNPAID_CALLS_MAX && !mayPause(run, request);
   return isTried ? unpaidReason(floorsOf(run, request.models, parts()), ledger) : null;
+}
+
+/**
+ * Adds pages to the floor of a batch that is on its way. A key that has opened a group before is its answer, whatever is left of the
+ * budget by now. The opening refuses models that do not resolve.
+ */
+export function addFloor(run: RunState, { floor, models, facts, idempotencyKey }: FloorRequest): FloorReply {
+  if (idempotencyKey !== null && run.keyRecord(idempotencyKey) !== null) return { ok: true, floor };
+  const pages = facts.map((each) => ({ facts: each }));
+  const more = floorWith(floor, floorsOf(run, models, [pages]));
+  const reason = infeasibleReason(more, run.engine.ledger);
+  return reason === null ? { ok: true, floor: more } : { ok: false, reason };
 }
 
 /** Whether a group waits for a higher limit when the budget is used up. A single call has a client that waits for an answer. */
@@ -30,7 +43,7 @@ export function mayPause({ settings }: RunState, { single, onExhausted }: OpenGr
   return !single && (onExhausted ?? settings.onExhausted) === "pause";
 }
 
-/** The least that the slots of a group that is not open can cost. All its models resolve. */
+/** The least that the slots of a group that is not open can cost; nothing of a model that does not resolve. */
 function* floorsOf(
   run: RunState,
   models: readonly (string | null)[],

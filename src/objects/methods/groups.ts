@@ -7,6 +7,7 @@ import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
 import type { StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
+import type { Amounts } from "../../run/money/ledger.ts";
 import type { GroupMetrics, GroupStatus, GroupUsage, HeldQuote, Saved } from "../../run/group/group.ts";
 import type { SlotRecord } from "../../run/group/record.ts";
 import type { SlotState } from "../../run/queue/slot.ts";
@@ -19,6 +20,20 @@ import type { Repair } from "../../text/schema/repair.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import type { Permit } from "./calls.ts";
 import type { IdempotencyKey, Refused, Remaining, Sampled } from "./types.ts";
+
+/** Pages of a batch that are about to be stored, if it is to be refused when it can never fit. */
+export type FloorRequest = {
+  /** The least that its earlier pages cost. */
+  floor: Amounts;
+  models: (string | null)[];
+  /** The facts of the pages' calls, a page each. */
+  facts: string[];
+  /** Of the batch. */
+  idempotencyKey: string | null;
+};
+
+/** The floor with these pages, or why the batch can never fit. */
+export type FloorReply = { ok: true; floor: Amounts } | Refused;
 
 export type OpenGroupRequest = CallRules & {
   /** Identifies this request: a repeated request finds the group that the first one opened. */

@@ -35,6 +35,8 @@ import type {
   ClaimReply,
   EndedReply,
   GroupView,
+  FloorReply,
+  FloorRequest,
   OpenGroupReply,
   RetryRequest,
   OpenGroupRequest,
@@ -198,6 +200,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
    * @param bodyBytes What of the group is in R2 by now. Absent = the Worker is of an earlier version, and does not say.
    */
   stagePages(openKey: string, pages: CallPage[], bodyBytes?: number): Promise<Refused | null>;
+
+  /** Adds pages to the floor of a batch, before they are stored. Stores nothing; a run that has ended refuses. */
+  addFloor(request: FloorRequest): FloorReply;
 
   /** The run's files, uploads and contexts have so many bytes by now, with what is to be stored. Null, or why there is no room for more. */
   filesStored(bytes: number): Promise<Reason | null>;

@@ -26,14 +26,19 @@ export function floorOf({ facts, price, bounds }: FloorSlot): Amounts {
 /** The floor of a slot. `isShared`: it gets the answer of an equal slot before it, and costs nothing. */
 export type SlotFloor = { amounts: Amounts; isShared: boolean };
 
+/** The floor of so many slots more. */
+export function floorWith(before: Readonly<Amounts>, slots: Iterable<SlotFloor>): Amounts {
+  const floor = { ...before };
+  for (const { amounts, isShared } of slots) if (!isShared) addAmounts(floor, amounts);
+  return floor;
+}
+
 /**
- * Why the slots can never all run: the first dimension in which the sum of their floors exceeds the limit less what is
+ * Why slots with this floor can never all run: the first dimension in which it exceeds the limit less what is
  * spent and reserved by child runs. Attempts in flight do not count: their reservations may be freed in full. Null =
  * the floor fits.
  */
-export function infeasibleReason(slots: Iterable<SlotFloor>, ledger: Ledger): Reason | null {
-  const floor = zeroAmounts();
-  for (const { amounts, isShared } of slots) if (!isShared) addAmounts(floor, amounts);
+export function infeasibleReason(floor: Readonly<Amounts>, ledger: Ledger): Reason | null {
   const dimension = DIMENSIONS.find((each) => floor[each] > (ledger.idle(each) ?? Infinity));
   if (dimension === undefined) return null;
   const facts = figuresOf(ledger, dimension, floor);

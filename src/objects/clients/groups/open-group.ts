@@ -21,6 +21,7 @@ import { pause } from "../../../text/bytes/slices.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
 import { loneCalls } from "../lone-calls.ts";
+import { RunningFloor } from "./running-floor.ts";
 import { SendAhead } from "./send-ahead.ts";
 import { settled } from "../settlements.ts";
 import type { TraceContext } from "../../../trace-context.ts";
@@ -154,7 +155,11 @@ async function stage(
     if (refused !== null) throw new Refusal(refused.reason);
   };
   try {
-    const staged = await stagePages(upload, signal, (pages, chars) => ahead.add(chars, () => send(pages)));
+    const { dedupe, rules } = upload.opening;
+    // Of equal calls one is paid for, wherever in the batch they are: only the opening knows.
+    const isAdded = rules.onBudget === "refuse" && !dedupe;
+    const floor = isAdded ? new RunningFloor(run, rules.idempotencyKey?.key ?? null) : null;
+    const staged = await stagePages(upload, signal, floor, (pages, chars) => ahead.add(chars, () => send(pages)));
     await ahead.arrived();
     return staged;
   } finally {
@@ -163,17 +168,40 @@ async function stage(
   }
 }
 
-/** Makes the pages, and gives all but the last to `send`, in calls of a bounded size. */
+/**
+ * Makes the pages, and gives all but the last to `send`, in calls of a bounded size.
+ * @param floor Looks at pages before anything of them is stored; null = nobody does, and they are stored as they come.
+ */
 async function stagePages(
   { opening, bodies }: Upload,
   signal: AbortSignal,
+  floor: RunningFloor | null,
   send: (pages: CallPage[], chars: number) => Promise<void>,
 ): Promise<{ builder: CallPageBuilder; pages: CallPage[] }> {
   const { calls, defaults, rules, isCopied = false } = opening;
   const builder = new CallPageBuilder(defaults);
+  const unseen = new Unseen();
   let pages: CallPage[] = [];
   let chars = 0;
   let pausedChars = 0;
+  const place = async (full: CallPage): Promise<void> => {
+    const page = bodies === null ? full : await bodies.place(full);
+    if (chars + charsOf(page) > PAGES_CALL_CHARS_MAX && pages.length > 0) {
+      if (signal.aborted) throw new Refusal(CLIENT_GONE);
+      await bodies?.stored();
+      await send(pages, chars);
+      pages = [];
+      chars = 0;
+    }
+    pages.push(page);
+    chars += charsOf(page);
+  };
+  /** What is the whole batch is looked at with its opening. */
+  const placeUnseen = async (isWhole: boolean): Promise<void> => {
+    const seen = unseen.take();
+    if (!isWhole) await floor?.add(seen, builder.models);
+    for (const page of seen) await place(page);
+  };
   for (const { body, facts, id } of calls) {
     if (builder.totalChars - pausedChars > SCAN_SLICE_BYTES) {
       pausedChars = builder.totalChars;
@@ -186,21 +214,17 @@ async function stagePages(
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);
     if (full === null) continue;
-    const page = bodies === null ? full : await bodies.place(full);
-    if (chars + charsOf(page) > PAGES_CALL_CHARS_MAX) {
-      if (signal.aborted) throw new Refusal(CLIENT_GONE);
-      await bodies?.stored();
-      await send(pages, chars);
-      pages = [];
-      chars = 0;
+    if (floor === null) await place(full);
+    else {
+      if (unseen.chars > 0 && unseen.chars + charsOf(full) > PAGES_CALL_CHARS_MAX) await placeUnseen(false);
+      unseen.add(full);
     }
-    pages.push(page);
-    chars += charsOf(page);
     // The others are the same.
     if (isCopied) break;
   }
   const last = builder.flush();
-  if (last !== null) pages.push(bodies === null ? last : await bodies.place(last));
+  if (last !== null) unseen.add(last);
+  await placeUnseen(floor === null || unseen.isWhole);
   await bodies?.stored();
   return { builder, pages };
 }
@@ -214,6 +238,27 @@ async function knownFacts(
   if (hasCourse(facts)) return facts;
   const shared = dedupe ? { ...facts, dedupeKey: await dedupeKeyOf(body, facts) } : facts;
   return rules.replay === undefined ? shared : { ...shared, content: await contentHash(body, facts) };
+}
+
+/** Pages whose floor nobody has looked at yet. */
+class Unseen {
+  #pages: CallPage[] = [];
+  /** Whether none was taken before. */
+  isWhole = true;
+  chars = 0;
+
+  add(page: CallPage): void {
+    this.#pages.push(page);
+    this.chars += charsOf(page);
+  }
+
+  take(): CallPage[] {
+    const pages = this.#pages;
+    this.#pages = [];
+    this.chars = 0;
+    this.isWhole = false;
+    return pages;
+  }
 }
 
 function charsOf({ facts, calls }: CallPage): number {
