@@ -3,7 +3,7 @@
  * or `BodyOptions` in src/call.ts; docs/query.md describes it.
  */
 import * as z from "zod";
-import type { BodyOptions, DispatchOptions, Priority } from "../call.ts";
+import { INCLUDED, type BodyOptions, type DispatchOptions, type Priority } from "../call.ts";
 import { quoted, type Reason } from "../errors.ts";
 import {
   JSON_DEPTH_MAX,
@@ -107,6 +107,10 @@ export const callSettingsFields = {
     .meta({
       description: `Times that the model is asked again, with what is wrong, after an answer that does not fit \`schema\`; default ${SCHEMA_RETRIES_DEFAULT}. After that the call fails with \`schema_violation\``,
     }),
+  include: z.array(z.enum(INCLUDED)).max(INCLUDED.length).optional().meta({
+    description:
+      "What the answer shows beside its text. `message`: the whole message of the model, also if it has only text. `logprobs`: the log probabilities, if `params` ask the upstream for them. A message that has more than text (tool calls, thoughts, a refusal, citations) is always shown. See docs/messages.md",
+  }),
   service_tier: wantedTier.optional(),
   ...cascadeFields,
   samples: samplesField.optional(),
@@ -205,6 +209,7 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     const gates = gatesOf(sent, path("escalate_on"));
     return gates.ok ? written(dispatch, { cascade: { models: dispatch.cascade.models, ...gates.value } }) : gates;
   },
+  include: (include, { body }) => written(body, { include }),
   service_tier: (wantedTier, { dispatch }) => written(dispatch, { wantedTier }),
   samples: (samples, { dispatch }, path) => {
     const sampling = samplingOf(samples, path("samples"));

@@ -55,6 +55,17 @@ export const answerJson = z.unknown().optional().meta({
   description: "The answer as JSON, if the call has a `schema`: it fits it. Absent otherwise",
 });
 
+/** What an answer has beside its text. */
+export const answerParts = {
+  message: z.looseObject({ role: z.string(), content: z.unknown() }).optional().meta({
+    description:
+      "The model's message in the chat form, if it has more than text (tool calls, thoughts, a refusal, citations, sounds), or if `include` asks for it. Sent back as one of `messages` it works at the same upstream",
+  }),
+  logprobs: z.record(z.string(), z.unknown()).optional().meta({
+    description: "With `include`: the log probabilities of the tokens, as the upstream sent them",
+  }),
+};
+
 /** Who answered a call that asked for a route. */
 export const answeredBy = z.string().optional().meta({
   description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",

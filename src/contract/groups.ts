@@ -143,7 +143,7 @@ const head = z.string().nullable();
 
 /** A slot as `GET /groups/:id/slots/:index` shows it. */
 export const slotLook = slotDocument
-  .omit({ json: true })
+  .omit({ json: true, message: true, logprobs: true })
   .extend({
     error: resultLine.shape.error,
     waiting_for: resultLine.shape.waiting_for,

@@ -78,7 +78,17 @@ export const completeBody = strictFields({
   lease_id: leaseId,
   text: z.string().optional(),
   json: z.unknown().optional().meta({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
-  finish_reason: z.enum(["stop", "length"]).default("stop"),
+  message: z
+    .looseObject({
+      role: z.literal("assistant").default("assistant"),
+      content: z.union([z.string(), z.array(z.unknown()), z.null()]).default(null),
+    })
+    .optional()
+    .meta({ description: "The whole message in the chat form, instead of `text`: it may have tool calls" }),
+  finish_reason: z
+    .enum(["stop", "length", "tool_calls", "content_filter"])
+    .optional()
+    .meta({ description: "Default `stop`, or `tool_calls` if the message has some" }),
   usage: strictFields({
     prompt_tokens: tokens,
     completion_tokens: tokens,
@@ -89,11 +99,15 @@ export const completeBody = strictFields({
     retryable: z.boolean().default(true).meta({ description: "Whether another attempt may succeed; default true" }),
   }).optional(),
 })
-  .refine(({ text, json, error }) => [text, json, error].filter((given) => given !== undefined).length === 1, {
-    message: "expected exactly one of text, json and error",
-    path: ["text"],
-  })
-  .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["error"]]) });
+  .refine(
+    ({ text, json, message, error }) =>
+      [text, json, message, error].filter((given) => given !== undefined).length === 1,
+    {
+      message: "expected exactly one of text, json, message and error",
+      path: ["text"],
+    },
+  )
+  .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["message"], ["error"]]) });
 
 export const completeReply = z
   .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })

@@ -13,6 +13,7 @@ import { strictFields } from "./strict-fields.ts";
 import {
   answeredBy,
   answerJson,
+  answerParts,
   callRulesFields,
   cappedBy,
   contentFields,
@@ -64,6 +65,7 @@ export const queryReply = z
     parallel_group_id: z.string().nullable(),
     finish_reason: z.string().nullable(),
     json: answerJson,
+    ...answerParts,
     capped_by: cappedBy,
     upstream: answeredBy,
     steps: stepsDocument,

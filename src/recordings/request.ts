@@ -9,7 +9,7 @@ import type { KeptRequest, TapedRequest } from "./types.ts";
  * @param maxTokens The cap that its client requests: what the budget makes of it differs from run to run.
  */
 export function callRequest(
-  { prompt, context, raw, ...rest }: CallBody,
+  { prompt, context, raw, include: _include, ...rest }: CallBody,
   model: string,
   maxTokens: number | null,
 ): TapedRequest {

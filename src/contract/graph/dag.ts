@@ -130,6 +130,7 @@ const dagOptions = strictFields({
       "Which ready task starts first: that with the longest rest (default), the first in the list, or by weight",
   }),
   concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+  include: callSettingsFields.include,
 });
 
 const { dedupe, ...graphRulesFields } = callRulesFields;
@@ -209,7 +210,8 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const read = dagBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { tasks: inputs, dependencies = {}, options = {}, detach } = read.data;
-  const settings = parseSettings(read.data, SETTINGS_DEFAULT, (field) => field);
+  const sent = { ...read.data, include: options.include ?? read.data.include };
+  const settings = parseSettings(sent, SETTINGS_DEFAULT, (field) => field);
   if (!settings.ok) return settings;
   const mapped = new Map(Object.entries(dependencies));
   const tasks: DagTask[] = [];
@@ -225,7 +227,7 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const hasTiers = tasks.some(({ tier }) => tier !== undefined);
   const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
   const { body: defaults, context } = settings.value;
-  const shared = { defaults, context, settings: sentSettings(read.data) };
+  const shared = { defaults, context, settings: sentSettings(sent) };
   const onExhausted = read.data.on_exhausted ?? null;
   const guards = { onExhausted, atLeast: read.data.at_least ?? null };
   const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { batchReply, slotCounts } from "../batch.ts";
 import { stopReplyFields } from "../aggregate/stop-when.ts";
 import { errorBody } from "../errors.ts";
-import { answerJson } from "../fields.ts";
+import { answerJson, answerParts } from "../fields.ts";
 import { runIf } from "./dag.ts";
 import { usageDocument } from "../query.ts";
 
@@ -72,6 +72,17 @@ const taskDocument = z.object({
     description:
       "Of a task with a `schema`: its output as JSON; of a `foreach` those of its outputs, null for the failed",
   }),
+  message: answerParts.message,
+  messages: z
+    .array(z.union([z.looseObject({}), z.null()]))
+    .optional()
+    .meta({
+      description: "Of a `foreach` of which an element has a `message`: those of its elements, null for the others",
+    }),
+  logprobs: z
+    .union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
+    .optional()
+    .meta({ description: "With `include`: the log probabilities; of a `foreach` a list of them" }),
   errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
   status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).meta({
     description: "`partial`: some elements of a `foreach` completed",

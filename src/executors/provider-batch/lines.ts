@@ -46,7 +46,8 @@ type BatchOf = Pick<LineCall, "upstream" | "model" | "endpoint"> & { now: () => 
 export class Reading {
   readonly #seq: number;
   readonly #about: BatchOf;
-  readonly #checked: ReadonlyMap<string, NonNullable<LineCall["checked"]>>;
+  /** What calls say of their answers, by the ids of their attempts. */
+  readonly #wanted: ReadonlyMap<string, Pick<LineCall, "checked" | "include">>;
   #answers: ProviderAnswer[] = [];
   #chars = 0;
 
@@ -55,12 +56,15 @@ export class Reading {
     const { calls, ...batch } = about;
     this.#about = batch;
     const { jobs, defaultsJson } = calls;
-    const checked = new Map<string, NonNullable<LineCall["checked"]>>();
-    for (const job of jobs) {
-      const schema = schemaOf(job, defaultsJson);
-      if (schema !== undefined) checked.set(job.lease.attemptId, { schema, lease: job.lease });
+    const wanted = new Map<string, Pick<LineCall, "checked" | "include">>();
+    for (const { lease, callJson } of jobs) {
+      const { schema, include } = readCall(callJson, defaultsJson);
+      const checked = schema === undefined ? {} : { checked: { schema, lease } };
+      if (schema !== undefined || include !== undefined) {
+        wanted.set(lease.attemptId, { ...checked, ...(include !== undefined && { include }) });
+      }
     }
-    this.#checked = checked;
+    this.#wanted = wanted;
   }
 
   get isFull(): boolean {
@@ -73,8 +77,7 @@ export class Reading {
     const index = line === null ? null : indexIn(line, this.#seq);
     if (line === null || index === null) return null;
     const { now, ...about } = this.#about;
-    const checked = this.#checked.get(line.customId);
-    const call = checked === undefined ? about : { ...about, checked };
+    const call = { ...about, ...this.#wanted.get(line.customId) };
     this.#answers.push({ index, outcome: outcomeOfLine(line, call, now()) });
     this.#chars += text.length;
     return index;
@@ -96,6 +99,8 @@ function indexIn({ customId }: ReadLine, seq: number): number | null {
   return Number.isSafeInteger(slotId) && groupSeqOf(slotId) === seq ? indexOf(slotId) : null;
 }
 
-export function schemaOf({ callJson }: ProviderJob, defaultsJson: string): Record<string, unknown> | undefined {
-  return readCall(callJson, defaultsJson).schema;
+/** Whether what a call says decides how its answer is read. */
+export function decidesReading({ callJson }: ProviderJob, defaultsJson: string): boolean {
+  const { schema, include } = readCall(callJson, defaultsJson);
+  return schema !== undefined || include !== undefined;
 }

@@ -1,13 +1,14 @@
 /** A line of a batch's output or error file as the outcome of its call. */
 import { STANDARD_TIERS } from "../../run/money/service-tiers.ts";
 import type { BatchedEndpoint } from "../../batch/endpoints.ts";
-import { BATCH_TIER, type Lease, type Outcome, type Usage } from "../../call.ts";
+import { BATCH_TIER, type Included, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../run/steps/provider-settle.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { classify, failed } from "../../providers/classify.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { shownCode, shownMessage, withoutSecretsIn } from "../../providers/redact.ts";
 import { classifyRaw } from "../../providers/stored-request.ts";
+import { tryParseExact } from "../../text/json/exact.ts";
 import { checkedOutcome } from "../checks/checked-outcome.ts";
 
 /**
@@ -20,12 +21,7 @@ const UNSENT_CODES: ReadonlySet<string> = new Set(["batch_expired", "batch_cance
 export type ReadLine = { customId: string; response: unknown; error: unknown };
 
 export function readLine(text: string): ReadLine | null {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return null;
-  }
+  const json = tryParseExact(text);
   if (!isRecord(json) || typeof json["custom_id"] !== "string") return null;
   return { customId: json["custom_id"], response: json["response"], error: json["error"] };
 }
@@ -39,6 +35,8 @@ export type LineCall = {
   model: string;
   endpoint?: BatchedEndpoint;
   checked?: { schema: Record<string, unknown>; lease: Lease };
+  /** What the call asks for of the answer beside its text; absent = nothing. */
+  include?: readonly Included[];
 };
 
 export function outcomeOfLine({ response, error }: ReadLine, call: LineCall, nowMs: number): Outcome {
@@ -50,7 +48,7 @@ export function outcomeOfLine({ response, error }: ReadLine, call: LineCall, now
     const raw = classifyRaw(upstream, { model }, { endpoint }, answer, billedAtBatch);
     return { ...withoutSecretsIn(raw, upstream), latencyMs: 0 };
   }
-  const outcome = { ...withoutSecretsIn(classify(upstream, model, answer), upstream), latencyMs: 0 };
+  const outcome = { ...withoutSecretsIn(classify(upstream, model, answer, call.include), upstream), latencyMs: 0 };
   const billed = outcome.kind === "success" ? { ...outcome, usage: billedOf(outcome.usage) } : outcome;
   return call.checked === undefined ? billed : checkedOutcome(billed, call.checked.schema, call.checked.lease);
 }

@@ -9,7 +9,7 @@ import { BATCH_ALARM_MS, PROVIDER_BATCHES_OPEN_MAX } from "../../limits.ts";
 import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../objects/methods/provider-batch.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { afterFailure, afterFind, afterLook, created, dueMs, nextStep, restOf, type After } from "./next-step.ts";
-import { lineOf, rawEndpointOf, Reading, schemaOf, type Page } from "./lines.ts";
+import { decidesReading, lineOf, rawEndpointOf, Reading, type Page } from "./lines.ts";
 import { newPart, tagOf, type BatchEnd, type Part, type ProviderJob } from "./part.ts";
 import type { Provider, Requested } from "./provider.ts";
 
@@ -67,7 +67,7 @@ export class ProviderWork {
         continue;
       }
       const { upstream, key, model } = first.lease;
-      const hasSchemas = claimed.jobs.some((job) => schemaOf(job, claimed.defaultsJson) !== undefined);
+      const hasSchemas = claimed.jobs.some((job) => decidesReading(job, claimed.defaultsJson));
       const endpoint = rawEndpointOf(first, claimed.defaultsJson);
       const keyed = { ...(key === undefined ? {} : { key }), ...(endpoint === null ? {} : { endpoint }) };
       const part = newPart({ page, upstream, model, hasSchemas, ...keyed }, now());

@@ -1,7 +1,7 @@
 /** Answering with a group: as one JSON object, or as events while its slots end. */
 import type { Context } from "hono";
 import { usdOf } from "../../run/money/money.ts";
-import type { GroupView } from "../../objects/methods/groups.ts";
+import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import type { AppEnv } from "../context.ts";
 import type { IndependenceReply } from "../../contract/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
@@ -121,9 +121,9 @@ async function* events(c: Context<AppEnv>, group: GroupAnswer, { frame }: Framin
   const { id: groupId, reader, style } = group;
   let id = 1;
   const framed = (event: { type: string }): string => frame(event.type, id++, JSON.stringify(event));
+  const slotFrame = (slot: SlotView): string => frame("slot", id++, slotEvent(groupId, slot, style));
   yield framed({ ...startedEvent(group), ...group.independence });
-  for await (const slots of reader.slotsAsTheyEnd())
-    yield slots.map((slot) => framed(slotEvent(groupId, slot, style))).join("");
+  for await (const slots of reader.slotsAsTheyEnd()) yield slots.map(slotFrame).join("");
   const view = await reader.ended();
   const { aggregate } = view;
   const slotsFrom = (index: number) => reader.slotsFrom(index);

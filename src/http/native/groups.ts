@@ -116,10 +116,11 @@ async function results(c: Context<AppEnv>): Promise<Response> {
   const isStream = framingOf(c.req.header("accept")) !== null;
   if (isStream && view.graph !== undefined) return answerGraphNow(c, group, { view, seq });
   if (isStream) return answerGroup(c, group);
-  if (view.graph === undefined) return c.json(await resultsPageOf(group, query.value));
+  if (view.graph === undefined)
+    return c.body(await resultsPageOf(group, query.value), 200, { "content-type": "application/json" });
   const slotsFrom = namedSlots(group, await graphAt(c, group, seq));
   const source = { count: view.graph.slots, style: group.style, reader: { slotsFrom } };
-  return c.json(await resultsPageOf(source, query.value));
+  return c.body(await resultsPageOf(source, query.value), 200, { "content-type": "application/json" });
 }
 
 /** A graph for reports: its slots with the ids of their tasks. */

@@ -79,7 +79,7 @@ async function complete(c: Context<AppEnv>): Promise<Response> {
   return c.json({ lease_id, status: "completed", repeated: done.kind === "complete" && done.repeated });
 }
 
-function completedOf({ text, json, finish_reason, usage, error }: CompleteBody): Completed {
+function completedOf({ text, json, message: sent, finish_reason, usage, error }: CompleteBody): Completed {
   if (error !== undefined) return { error };
   const { prompt_tokens, completion_tokens, cost } = usage ?? {};
   const used =
@@ -90,7 +90,10 @@ function completedOf({ text, json, finish_reason, usage, error }: CompleteBody):
           completionTokens: completion_tokens,
           ...(cost === undefined ? {} : { costUsd: cost }),
         };
-  return { text: text ?? JSON.stringify(json), finishReason: finish_reason, usage: used };
+  const message = sent ?? { role: "assistant", content: text ?? JSON.stringify(json) };
+  const calls = sent?.["tool_calls"];
+  const ended = Array.isArray(calls) && calls.length > 0 ? "tool_calls" : "stop";
+  return { message, finishReason: finish_reason ?? ended, usage: used };
 }
 
 function shownItem({

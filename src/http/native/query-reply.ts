@@ -7,6 +7,8 @@ import { jsonOfAnswer } from "../../text/schema/answer.ts";
 import { courseFields } from "../replies/course.ts";
 import { usageOf } from "../replies/usage.ts";
 import type { SingleCallEnd } from "../../executors/single-call.ts";
+import type { AnswerParts } from "../../call.ts";
+import { withParts } from "../replies/parts.ts";
 
 /** Whether the client wants the text and nothing else. */
 export function wantsText(c: Context<AppEnv>): boolean {
@@ -17,6 +19,8 @@ export function wantsText(c: Context<AppEnv>): boolean {
 export type AnswerText = {
   text: string;
   model: string;
+  /** What the answer has beside its text; absent = nothing. */
+  parts?: AnswerParts | undefined;
   finishReason: string | null;
   upstream?: string | undefined;
   /** Whether the text was checked against a schema: then it is shown as JSON, too. */
@@ -27,13 +31,13 @@ export type AnswerText = {
   replayed?: true | undefined;
 };
 
-/** The answer to a call that completed. */
-export function queryReplyOf(
+/** The answer to a call that completed, as JSON text. */
+export function queryReply(
   id: string,
   end: Omit<SingleCallEnd, "outcome" | "remainingNanoUsd">,
-  { text, model, finishReason, upstream, isJson, course, replayed }: AnswerText,
-): QueryReply {
-  return {
+  { text, parts, model, finishReason, upstream, isJson, course, replayed }: AnswerText,
+): string {
+  const reply: QueryReply = {
     id,
     text,
     result: text,
@@ -51,4 +55,5 @@ export function queryReplyOf(
     ...courseFields({ course }),
     replayed,
   };
+  return withParts(reply, parts);
 }

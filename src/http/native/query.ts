@@ -19,7 +19,7 @@ import { panelFor } from "./combining/panel.ts";
 import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
 import { mayBeHedged } from "../../providers/target.ts";
-import { queryReplyOf, wantsText } from "./query-reply.ts";
+import { queryReply, wantsText } from "./query-reply.ts";
 import { makeCall } from "../../executors/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
 import { clientTrace } from "../client-trace.ts";
@@ -70,7 +70,7 @@ export async function answerQuery(
   c.set("remainingNanoUsd", end.remainingNanoUsd);
   if (!end.outcome.ok) throw new Refusal(end.outcome.reason, spentBefore(end, end.outcome.reason));
   const asText = wantsText(c);
-  const body = asText ? end.outcome.text : JSON.stringify(queryReplyOf(c.get("requestId"), end, end.outcome));
+  const body = asText ? end.outcome.text : queryReply(c.get("requestId"), end, end.outcome);
   // All headers at once: each one set later costs as much as the first five here.
   return new Response(body, {
     headers: {

@@ -19,7 +19,7 @@ import { answerAccepted } from "./group-answer.ts";
 import { openGroup } from "../../objects/clients/groups/open-group.ts";
 import { GroupReader } from "../../objects/clients/groups/group-reader.ts";
 import { PLAIN_RULES } from "../../objects/clients/groups/plain-rules.ts";
-import { queryReplyOf, wantsText, type AnswerText } from "./query-reply.ts";
+import { queryReply, wantsText, type AnswerText } from "./query-reply.ts";
 import { noteGroup } from "../trace-header.ts";
 
 type Stored = { runId: string; run: RunCaller; call: QueryRequest; named: { key: string; hash: string } | null };
@@ -52,10 +52,12 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
     throw new Refusal(reasonOf(slot), spentBefore(slot, slot.reason));
   if (opened.replayed) c.header("idempotent-replayed", "true");
   if (wantsText(c)) return c.text(slot.text ?? "");
-  return c.json(queryReplyOf(opened.id, { ...slot, parallelGroupId }, textOf(slot)));
+  return c.body(queryReply(opened.id, { ...slot, parallelGroupId }, answerOf(slot)), 200, {
+    "content-type": "application/json",
+  });
 }
 
-function textOf({ text, model, finishReason, upstream, checks, course, replayed }: SlotView): AnswerText {
+function answerOf({ text, parts, model, finishReason, upstream, checks, course, replayed }: SlotView): AnswerText {
   const isJson = checks?.violation === null;
-  return { text: text ?? "", model: model ?? "", finishReason, upstream, isJson, course, replayed };
+  return { text: text ?? "", parts, model: model ?? "", finishReason, upstream, isJson, course, replayed };
 }

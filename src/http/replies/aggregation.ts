@@ -6,6 +6,8 @@ import type { Member } from "../../run/answers/member.ts";
 import { winnerOf } from "../../run/answers/vote.ts";
 import { ANSWER_JSON_CHARS_MAX } from "../../limits.ts";
 import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
+import { votedText } from "../../run/answers/voted-text.ts";
+import { partsOf } from "../../answer.ts";
 import { usageOf } from "./usage.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
 
@@ -61,8 +63,12 @@ export async function aggregationOf(
 
 const noCalls: MakeCalls = () => Promise.reject(new Error("the answers of this group are combined without calls"));
 
-function slotMember({ index, id, state, text }: SlotView): Promise<Member | null> {
+function slotMember({ index, id, state, text, parts }: SlotView): Promise<Member | null> {
   const completed = state === "completed";
   const isMember = completed || state === "failed";
-  return Promise.resolve(isMember ? { index, id, completed, text: completed ? (text ?? "") : "" } : null);
+  return Promise.resolve(
+    isMember
+      ? { index, id, completed, text: completed ? votedText({ text: text ?? "", ...partsOf({ parts }) }) : "" }
+      : null,
+  );
 }

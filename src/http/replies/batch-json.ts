@@ -9,7 +9,8 @@ import type { ErrorStyle } from "../../contract/fields.ts";
 import { ANSWER_KEPT_CHARS_MAX, ANSWER_NOTES_CHARS_MAX, RESULT_PAGES_AHEAD } from "../../limits.ts";
 import { aggregationOf } from "./aggregation.ts";
 import { readAhead } from "./read-ahead.ts";
-import { slotError, slotItem, slotResult } from "./slot.ts";
+import { partsOfSlot, withParts } from "./parts.ts";
+import { resultJson, slotError, slotItem } from "./slot.ts";
 import { stopFields, tierFields } from "./rule-fields.ts";
 import { usageOf } from "./usage.ts";
 import { shownWaits } from "./waiting.ts";
@@ -33,10 +34,10 @@ export async function* batchJson({
   makeCalls,
   more = {},
 }: BatchAnswer): AsyncGenerator<string> {
-  const result: Show = (slot) => slotResult(slot, slotError(slot), style);
+  const result: Show = (slot) => resultJson(slot, slotError(slot), style);
   const responses = new KeptList(result, ANSWER_KEPT_CHARS_MAX);
-  const errors = new KeptList(slotError, ANSWER_NOTES_CHARS_MAX);
-  const items = new KeptList(slotItem, ANSWER_NOTES_CHARS_MAX);
+  const errors = new KeptList((slot) => JSON.stringify(slotError(slot)), ANSWER_NOTES_CHARS_MAX);
+  const items = new KeptList((slot) => withParts(slotItem(slot), partsOfSlot(slot)), ANSWER_NOTES_CHARS_MAX);
   const pages = (): AsyncGenerator<SlotView[]> => pagesOf(group.count, slotsFrom);
   yield `{"id":${JSON.stringify(group.id)},"object":"group","status":"${group.status}","results":[`;
   for await (const slots of pages()) {
@@ -58,12 +59,12 @@ export async function* batchJson({
   yield `],${JSON.stringify({ ...combined, ...measuresOf(group), ...more }).slice(1)}`;
 }
 
-/** What a list of the answer has for a slot. */
-type Show = (slot: SlotView) => unknown;
+/** What a list of the answer has for a slot, as JSON text. */
+type Show = (slot: SlotView) => string;
 
 /** The elements of a page of slots, after those of the page before. */
 function textOf(slots: readonly SlotView[], show: Show): string {
-  const elements = slots.map((slot) => JSON.stringify(show(slot))).join(",");
+  const elements = slots.map(show).join(",");
   return slots[0]?.index === 0 ? elements : `,${elements}`;
 }
 

@@ -4,6 +4,7 @@ import { usdOf } from "../../run/money/money.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import type { Aggregation } from "./aggregation.ts";
 import { emptyBatch } from "./batch-json.ts";
+import { partsOfSlot, withParts } from "./parts.ts";
 import { slotError, slotItem, slotResult } from "./slot.ts";
 import { stopFields, tierFields } from "./rule-fields.ts";
 import { usageOf } from "./usage.ts";
@@ -35,19 +36,13 @@ export function startedEvent(opened: { id: string; count: number; effectiveParal
   return { type: "group_started", id, parallel_group_id: id, count, effective_parallel: effectiveParallel };
 }
 
-/** The event of a slot that has ended. */
-export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle) {
+/** The event of a slot that has ended, as JSON text. */
+export function slotEvent(groupId: string, slot: SlotView, style: ErrorStyle): string {
   const error = slotError(slot);
   const { index, id, ...rest } = slotItem(slot);
-  return {
-    type: "slot",
-    index,
-    id,
-    parallel_group_id: groupId,
-    result: slotResult(slot, error, style),
-    error,
-    ...rest,
-  };
+  const result = slotResult(slot, error, style);
+  const event = { type: "slot", index, id, parallel_group_id: groupId, result, error, ...rest };
+  return withParts(event, partsOfSlot(slot));
 }
 
 /** The event that ends the stream. */

@@ -2,6 +2,8 @@
 import { OUTCOMES, type Outcome } from "../../run/answers/outcomes.ts";
 import { isFinalState } from "../../run/queue/slot.ts";
 import type { SlotView } from "../../objects/methods/groups.ts";
+import { votedText } from "../../run/answers/voted-text.ts";
+import { partsOf } from "../../answer.ts";
 import { slotError } from "./slot.ts";
 
 /** Null = it has not ended. */
@@ -15,7 +17,7 @@ const LIMITS: ReadonlySet<string> = new Set(["upstream_rate_limited", "in_flight
 export function outcomeOf(slot: SlotView): Ended {
   if (!isFinalState(slot.state)) return { outcome: null, retry_recommended: false };
   if (slot.state === "completed") {
-    const isEmpty = (slot.text ?? "").trim() === "";
+    const isEmpty = votedText({ text: slot.text ?? "", ...partsOf(slot) }).trim() === "";
     return { outcome: isEmpty ? "EMPTY_OUTPUT" : "SUCCESS", retry_recommended: isEmpty };
   }
   const error = slotError(slot);

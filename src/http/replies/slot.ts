@@ -5,6 +5,7 @@ import { isFinalState } from "../../run/queue/slot.ts";
 import { toWire, type Reason, type WireError } from "../../errors.ts";
 import { jsonOfAnswer } from "../../text/schema/answer.ts";
 import { courseFields } from "./course.ts";
+import { partsOfSlot, withParts } from "./parts.ts";
 import { spentOf, usageOf } from "./usage.ts";
 
 /** The error of a slot that ended without completing, as in `errors[i]`; null for any other. */
@@ -33,6 +34,13 @@ export function slotResult(slot: SlotView, error: WireError | null, style: Error
       : { status: "rejected", reason: error, index: slot.index };
   }
   return error === null ? (slot.text ?? "") : errorText(error.message, style);
+}
+
+/** The same as JSON text. A fulfilled value of the style `settled` has the parts of its answer beside it. */
+export function resultJson(slot: SlotView, error: WireError | null, style: ErrorStyle): string {
+  const result = slotResult(slot, error, style);
+  const parts = style === "settled" ? partsOfSlot(slot) : undefined;
+  return typeof result === "object" && result !== null ? withParts(result, parts) : JSON.stringify(result);
 }
 
 function errorText(message: string, style: Exclude<ErrorStyle, "settled">): string | null {

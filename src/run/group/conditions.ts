@@ -1,5 +1,6 @@
 /** Which gate of a cascade stops the answer of an attempt. */
 import { jsonInAnswer, valueAt } from "../answers/answer-json.ts";
+import { votedText } from "../answers/voted-text.ts";
 import type { Cascade, Gate, JsonGate, Outcome } from "../../call.ts";
 
 /** What stopped an answer: a gate, or the condition on its JSON. */
@@ -22,11 +23,11 @@ function gateOfFailure({ reason }: Extract<Outcome, { kind: "failure" }>): Gate 
 }
 
 function gateOfAnswer(answer: Extract<Outcome, { kind: "success" }>): Gate | null {
-  const { text, finishReason, refused, cappedBy } = answer;
+  const { finishReason, refused, cappedBy } = answer;
   if (refused === true || (finishReason !== null && REFUSED.has(finishReason))) return "refusal";
   // The budget has cut it: another model would be cut, too.
   if (finishReason === "length" && cappedBy === undefined) return "length";
-  return text.trim() === "" ? "empty" : null;
+  return votedText(answer).trim() === "" ? "empty" : null;
 }
 
 /** Whether a condition holds. An answer without such a value cannot show that it does not. */

@@ -5,6 +5,7 @@
  * starts, so no restart pays for it twice.
  */
 import { withSample } from "../answers/samples.ts";
+import { votedText } from "../answers/voted-text.ts";
 import { answerChars } from "../../answer.ts";
 import type { CallFacts, Outcome } from "../../call.ts";
 import { toWire } from "../../errors.ts";
@@ -34,7 +35,7 @@ export function onwardOf(outcome: Outcome, facts: SlotFacts, before: Course | un
   const { cascade, sampling } = facts;
   const course = before ?? { base: 0, baseCostNanoUsd: 0 };
   if (sampling !== undefined) {
-    const text = outcome.kind === "success" ? outcome.text : null;
+    const text = outcome.kind === "success" ? votedText(outcome) : null;
     const { samples, leads, isEnough } = withSample(course.samples, text, sampling);
     return { course: { ...course, samples }, continues: !isEnough, keeps: leads, because: null };
   }

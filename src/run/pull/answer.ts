@@ -2,9 +2,9 @@
 import type { PullAnswer } from "./board.ts";
 import type { ClaimedUsage } from "./claimed-cost.ts";
 
-/** A completed item: its text and usage, or an error. USD as a decimal number. */
+/** A completed item: its message in the chat form and its usage, or an error. USD as a decimal number. */
 export type Completed =
-  | { text: string; finishReason: string; usage: ClaimedUsage | null }
+  | { message: Record<string, unknown>; finishReason: string; usage: ClaimedUsage | null }
   | { error: { message: string; retryable: boolean } };
 
 export function answerFor(completed: Completed): PullAnswer {
@@ -14,8 +14,8 @@ export function answerFor(completed: Completed): PullAnswer {
     const error = { message, type, param: null, code: retryable ? "worker_failed" : "worker_refused" };
     return { status: retryable ? 503 : 422, body: JSON.stringify({ error }) };
   }
-  const { text, finishReason, usage } = completed;
-  const choice = { index: 0, message: { role: "assistant", content: text }, finish_reason: finishReason };
+  const { message, finishReason, usage } = completed;
+  const choice = { index: 0, message, finish_reason: finishReason };
   return {
     status: 200,
     body: JSON.stringify({ object: "chat.completion", choices: [choice], ...usageOf(usage) }),

@@ -11,6 +11,7 @@ import { cappedOf } from "../money/capped.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { endOfCourse } from "../group/progress.ts";
+import { votedText } from "../answers/voted-text.ts";
 import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "../group/group-graph.ts";
 import type { Advance } from "../graph/frontier.ts";
@@ -95,9 +96,11 @@ function finishSlot(
 }
 
 /** Counts the vote of a slot that has ended, now or before a restart. One that was cancelled is no member. */
-export function addVote({ ballot }: Group, { id, state: ended, text }: SlotRecord): void {
+export function addVote({ ballot }: Group, record: SlotRecord): void {
+  const { id, state: ended, text } = record;
   if (ballot === null || (ended !== "completed" && ended !== "failed")) return;
-  ballot.add({ index: indexOf(id), id: null, completed: ended === "completed", text: text ?? "" });
+  const voted = votedText({ text: text ?? "", ...partsOf(record) });
+  ballot.add({ index: indexOf(id), id: null, completed: ended === "completed", text: voted });
 }
 
 /** A slot that failed and that nothing answers for. */

@@ -46,8 +46,12 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
     value: { min: 3, max: 5, agree: 0.6, by: "exact" },
     fact: { sampling: { min: 3, max: 5, agree: 0.6, comparison: { by: "exact" } } },
   },
+  include: { value: ["message"], fact: null },
   hedge: { value: { after: 900, max_extra: 0.1 }, fact: { hedge: { after: 900, maxExtra: 0.1 } } },
 };
+/** Parts of the body that are no part of the request. */
+const NOT_SENT: readonly OptionName[] = ["context", "cache", "include"];
+
 /** Options that exclude others. */
 const ALTERNATIVES: readonly OptionName[] = ["models", "escalate_on"];
 
@@ -118,7 +122,7 @@ describe("each option of a call", () => {
     });
   });
 
-  it.each(NAMES.filter((name) => SAMPLES[name].fact === null && name !== "context" && name !== "cache"))(
+  it.each(NAMES.filter((name) => SAMPLES[name].fact === null && !NOT_SENT.includes(name)))(
     "%s changes the request to every kind of upstream",
     (name) => {
       const plain = requestsOf({ prompt: "hi" });

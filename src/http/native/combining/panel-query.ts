@@ -6,7 +6,7 @@ import type { ParsedCall } from "../../../contract/call.ts";
 import { Refusal } from "../../../errors.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { PANEL_MODEL, type Panel } from "../../../providers/panel.ts";
-import { queryReplyOf, wantsText } from "../query-reply.ts";
+import { queryReply, wantsText } from "../query-reply.ts";
 import { askPanel } from "./panel.ts";
 
 /** Answers a call by the panel. */
@@ -26,5 +26,5 @@ export async function queryPanel(
   const latencyMs = Date.now() - startedMs;
   const end = { attempts, latencyMs, queuedMs: 0, ...spent, parallelGroupId: null };
   const answer = { text, model: PANEL_MODEL, finishReason, isJson: call.body.schema !== undefined };
-  return c.json(queryReplyOf(c.get("requestId"), end, answer));
+  return c.body(queryReply(c.get("requestId"), end, answer), 200, { "content-type": "application/json" });
 }

@@ -60,7 +60,7 @@ async function* events(
     if (slots.length === 0) continue;
     const names = await graph.namesOf(slots);
     for (const slot of slots) latencies.set(slot.index, slot.latencyMs);
-    yield slots.map((slot) => framed(taskEvent(slot, names))).join("");
+    yield slots.map((slot) => frame("task", id++, taskEvent(slot, names))).join("");
   }
   const view = await reader.ended();
   const ended = await graph.of(view);

@@ -6,8 +6,10 @@ import type { MakeCalls } from "../../../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
 import { criticalPathMs, sinksOf } from "../../../run/graph/measured-path.ts";
 import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../../run/graph/types.ts";
+import type { AnswerParts } from "../../../call.ts";
 import { runningJson, shownStatus } from "../batch-json.ts";
 import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
+import { partsOfSlot, withParts } from "../parts.ts";
 import { slotJson } from "../slot.ts";
 import { outputOf, taskError, TaskSummary, type TaskStatus } from "./task-summary.ts";
 
@@ -82,12 +84,14 @@ async function* oneOutput(
 ): AsyncGenerator<string> {
   let output: string | null = null;
   let json: unknown;
+  let parts: AnswerParts | undefined;
   for await (const slot of slots.of(task)) {
     output = outputOf(slot);
     json = slotJson(slot);
+    parts = partsOfSlot(slot);
     ended(slot);
   }
-  yield JSON.stringify({ output, json }).slice(1, -1);
+  yield withParts({ output, json }, parts).slice(1, -1);
 }
 
 /** The outputs of a `foreach` in the order of its elements, null for those that have none, their errors and their JSON. */
@@ -100,23 +104,31 @@ async function* manyOutputs(
   yield `"outputs":[`;
   let separator = "";
   let hasJson = false;
+  const has = { message: false, logprobs: false };
   for await (const slot of slots.of(task)) {
     ended(slot);
     yield `${separator}${JSON.stringify(outputOf(slot))}`;
     separator = ",";
     errors.push(taskError(slot));
     hasJson ||= slotJson(slot) !== undefined;
+    has.message ||= partsOfSlot(slot)?.message !== undefined;
+    has.logprobs ||= partsOfSlot(slot)?.logprobs !== undefined;
   }
   yield `],"errors":${JSON.stringify(errors)}`;
-  if (!hasJson) return;
-  // The slots are read once more: the values together may be as large as the outputs.
-  separator = "";
-  yield `,"json":[`;
-  for await (const slot of slots.of(task)) {
-    yield `${separator}${JSON.stringify(slotJson(slot) ?? null)}`;
-    separator = ",";
+  // The slots are read once more for each list: the values together may be as large as the outputs.
+  if (hasJson) yield* listOf("json", (slot) => JSON.stringify(slotJson(slot) ?? null));
+  if (has.message) yield* listOf("messages", (slot) => partsOfSlot(slot)?.message ?? "null");
+  if (has.logprobs) yield* listOf("logprobs", (slot) => partsOfSlot(slot)?.logprobs ?? "null");
+
+  async function* listOf(name: string, show: (slot: SlotView) => string): AsyncGenerator<string> {
+    let comma = "";
+    yield `,"${name}":[`;
+    for await (const slot of slots.of(task)) {
+      yield `${comma}${show(slot)}`;
+      comma = ",";
+    }
+    yield "]";
   }
-  yield "]";
 }
 
 /** By id: the output of each task that nothing depends on, a list of outputs for a `foreach`. */

@@ -3,6 +3,7 @@ import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
 import { presentTasks, type CompiledGraph, type PlanFault } from "../../../run/graph/types.ts";
 import type { Aggregation } from "../aggregation.ts";
 import { measuresOf, planJson } from "./graph-json.ts";
+import { partsOfSlot, withParts } from "../parts.ts";
 import { slotItem } from "../slot.ts";
 import type { SlotNames } from "./slot-names.ts";
 import { outputOf, taskError } from "./task-summary.ts";
@@ -19,14 +20,16 @@ export function graphStarted(id: string, graph: CompiledGraph, effectiveParallel
   };
 }
 
-/** The event of a slot that has ended. */
-export function taskEvent(slot: SlotView, names: SlotNames) {
+/** The event of a slot that has ended, as JSON text. */
+export function taskEvent(slot: SlotView, names: SlotNames): string {
   const { index, id, latency_ms, ...item } = slotItem(slot);
   void [index, id];
   const { task, element } = names.of(slot.index);
   const fallback = slot.state === "completed" && slot.reason !== null ? true : undefined;
   const output = outputOf(slot);
-  return { type: "task", task, element, output, error: taskError(slot), ...item, duration_ms: latency_ms, fallback };
+  const error = taskError(slot);
+  const event = { type: "task", task, element, output, error, ...item, duration_ms: latency_ms, fallback };
+  return withParts(event, partsOfSlot(slot));
 }
 
 /** The event of a line of a plan that is no task. */

@@ -4,11 +4,15 @@ import { RESULTS_REPLY_BYTES_MAX } from "../../../../src/limits.ts";
 import { resultsPageOf } from "../../../../src/http/replies/results-page.ts";
 import { failedView, readerOf, slotView } from "./views.ts";
 
-function pageOf(
+type Page = { object: string; data: object[]; has_more: boolean; next_after: number | null };
+
+async function pageOf(
   slots: readonly SlotView[],
   { after = -1, limit = 100, style = "bracket" as const, each = 3, count = slots.length } = {},
 ) {
-  return resultsPageOf({ count, style, reader: readerOf(slots, each) }, { after, limit });
+  const json = await resultsPageOf({ count, style, reader: readerOf(slots, each) }, { after, limit });
+  const page: Page = JSON.parse(json);
+  return page;
 }
 
 const many = (count: number, fields: Partial<SlotView> = {}): SlotView[] =>

@@ -37,7 +37,8 @@ describe("what a call waits for", () => {
       slotView({ index: 1, state: "queued", text: null, waitingFor: { kind: "permit" } }),
       slotView({ index: 2, state: "queued", text: null }),
     ];
-    const page = await resultsPageOf({ count: 3, style: "bracket", reader: readerOf(slots) }, { after: -1, limit: 9 });
+    const json = await resultsPageOf({ count: 3, style: "bracket", reader: readerOf(slots) }, { after: -1, limit: 9 });
+    const page: { data: unknown } = JSON.parse(json);
     expect(page.data).toMatchObject([{ waiting_for: null }, { waiting_for: { permit: true } }, { waiting_for: null }]);
   });
 

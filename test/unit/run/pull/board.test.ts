@@ -128,12 +128,16 @@ describe("a board", () => {
 describe("an answer", () => {
   it("is a chat completion with the usage that the worker names, or none", () => {
     const usage = { promptTokens: 1, completionTokens: 2, costUsd: 0.5 };
-    expect(JSON.parse(answerFor({ text: "t", finishReason: "length", usage }).body)).toEqual({
+    expect(
+      JSON.parse(answerFor({ message: { role: "assistant", content: "t" }, finishReason: "length", usage }).body),
+    ).toEqual({
       object: "chat.completion",
       choices: [{ index: 0, message: { role: "assistant", content: "t" }, finish_reason: "length" }],
       usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3, cost: 0.5 },
     });
-    expect(JSON.parse(answerFor({ text: "t", finishReason: "stop", usage: null }).body)).not.toHaveProperty("usage");
+    expect(
+      JSON.parse(answerFor({ message: { role: "assistant", content: "t" }, finishReason: "stop", usage: null }).body),
+    ).not.toHaveProperty("usage");
   });
 
   it("is an error that is retried or not, as the worker says", () => {
