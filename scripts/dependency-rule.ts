@@ -107,6 +107,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "renewed",
       // Of the Batch API what splits its files into lines.
       "batch",
+      "tools",
     ],
     types: ["methods"],
     packages: [/^cloudflare:sockets$/],
@@ -123,7 +124,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   docs: { parts: [], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
-  tools: { parts: ["contract", "providers"], types: ["core"], packages: [] },
+  tools: { parts: ["contract", "json", "providers", "schema"], types: ["core"], packages: [] },
   env: { parts: ["providers", "tools", "log", "core"], packages: [ZOD] },
   context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
   auth: { parts: ["env"], types: ["context", "contract"], packages: [HONO] },

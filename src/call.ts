@@ -94,7 +94,27 @@ export type CallBody = BodyOptions & {
    * too.
    */
   raw?: { endpoint: Endpoint; json: string };
+  /**
+   * A call of a tool of the run instead of a model. The texts of its input are the parts of the last message, in their order, behind
+   * the tool's name: so references in them are found and replaced like those of any prompt.
+   */
+  tool?: { name: string; input: unknown };
 };
+
+/** The upstream of tool calls in leases and logs: no upstream can be configured under this name. */
+export const TOOL_UPSTREAM = "@tool";
+/** Before the name of a tool where others have a model. A client's model has no control characters. */
+const TOOL_MARK = "\u0001";
+
+/** A tool as the model of its call. */
+export function modelOfTool(name: string): string {
+  return TOOL_MARK + name;
+}
+
+/** The tool that a model means; null = it is a model. */
+export function toolOfModel(model: string | null): string | null {
+  return model?.startsWith(TOOL_MARK) === true ? model.slice(TOOL_MARK.length) : null;
+}
 
 /** What the calls of a group share, and their group stores once: options, and the content of a batch that sends one several times. */
 export type SharedBody = BodyOptions & Pick<CallBody, "prompt" | "messages">;

@@ -57,6 +57,7 @@ export type Reason =
   | { reason: "stale_version"; version: number }
   | ({ reason: "infeasible"; message: string; reasons?: readonly CapacityShortage[] } & Partial<FloorFacts>)
   | { reason: "lease_lost"; leaseEnd: string }
+  | { reason: "invalid_input"; message: string }
   | { reason: "no_capacity"; waitedMs: number; reasons: readonly CapacityShortage[] }
   | { reason: "unpriced_model"; model: string }
   /** `nearest`: the number of the recorded request that is most like it; null = it is not shown. */
@@ -223,6 +224,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   budget_below_committed: final(409, "invalid_request_error"),
   stale_version: final(409, "invalid_request_error"),
   lease_lost: final(409, "invalid_request_error"),
+  invalid_input: final(400, "invalid_request_error"),
   no_capacity: retryable(409, "rate_limit_error"),
   infeasible: final(422, "invalid_request_error"),
   unpriced_model: final(422, "invalid_request_error"),

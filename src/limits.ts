@@ -1307,6 +1307,8 @@ export const TOOL_CALL_BYTES_MAX = 1024 * 1024;
 export const TOOL_REPLY_BYTES_MAX = 2 * 1024 * 1024;
 /** Longest that a tool call waits for a permit, ms: short beside the 60 s after which clients give up. */
 export const TOOL_QUEUE_MS_MAX = 5_000;
+/** Most attempts of a tool task: as many as an upstream has by default. Only tools that may be repeated get a second one. */
+export const TOOL_ATTEMPTS_MAX = 3;
 /** Tool calls of one run that wait for a permit: each has a waiting Worker. */
 export const TOOL_CALLS_WAITING_MAX = 1_000;
 /** Cancelled tool calls that a run object remembers, so that the next heartbeat of their Workers learns of it. */

@@ -9,6 +9,7 @@ import { unsent, type Attempt } from "../../src/executors/attempt.ts";
 import { openExecutorSocket } from "../../src/executors/executor-socket.ts";
 import { Executor } from "../../src/executors/executor.ts";
 import { attemptJob } from "../../src/executors/job.ts";
+import { toolAttempts } from "../../src/executors/tool-task.ts";
 import { LaneDuty } from "./duty.ts";
 import { isolatePaces } from "../../src/executors/paces.ts";
 import { areHeadersLimited, type WorkRules } from "../../src/executors/rules.ts";
@@ -93,11 +94,12 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
   async #execute(run: RunCaller, job: Job, defaultsJson: string, attempt: Attempt): Promise<Settlement> {
     const parsed = configOf(this.env);
     if (!parsed.ok) return { attemptId: job.lease.attemptId, outcome: unsent(parsed.reason) };
-    const { upstreams, waitingFetchesMax } = parsed.config;
+    const { upstreams, waitingFetchesMax, toolHosts } = parsed.config;
     return attemptJob(job, defaultsJson, attempt, {
       upstreams,
       headersLimited: areHeadersLimited(waitingFetchesMax),
       run,
+      callTool: toolAttempts(run, toolHosts),
     });
   }
 }

@@ -6,6 +6,7 @@
 import { WorkflowEntrypoint, type WorkflowEvent, type WorkflowStep } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
 import { attemptJob } from "../../src/executors/job.ts";
+import { toolAttempts } from "../../src/executors/tool-task.ts";
 import { executeGroup } from "../../src/executors/workflow-group.ts";
 import { areHeadersLimited } from "../../src/executors/rules.ts";
 import { DEADLINE_MS_MAX } from "../../src/limits.ts";
@@ -24,15 +25,15 @@ export class LaneWorkflow extends WorkflowEntrypoint<Objects, GroupName> {
     const parsed = configOf(this.env);
     // Without a configuration nothing can be sent: lanes end the group's calls as misconfigured.
     if (!parsed.ok) return;
-    const { upstreams, waitingFetchesMax } = parsed.config;
+    const { upstreams, waitingFetchesMax, toolHosts } = parsed.config;
     const headersLimited = areHeadersLimited(waitingFetchesMax);
     const run = new RunCaller(this.env, runId);
+    const place = { upstreams, headersLimited, run, callTool: toolAttempts(run, toolHosts) };
     await executeGroup(seq, {
       objects: this.env,
       run,
       waitingFetchesMax,
-      execute: (job, defaultsJson, attempt) =>
-        attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited, run }),
+      execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, place),
     });
   }
 }

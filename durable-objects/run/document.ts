@@ -4,7 +4,8 @@ import { usdOf } from "../../src/run/money/money.ts";
 import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/run/group/group.ts";
 import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
-import type { Figures, StoredDocument } from "../../src/objects/methods/runs.ts";
+import type { Figures, StoredDocument, StoredTool } from "../../src/objects/methods/runs.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import type { Totals } from "../../src/run/measures/totals.ts";
 import { clientTraceId } from "../../src/trace-context.ts";
@@ -88,9 +89,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     region: settings.region ?? null,
     replay: settings.replay === undefined ? null : "run",
     replay_from: settings.replay?.from ?? null,
-    tools: settings.tools.map(({ name, description, idempotent, timeoutMs: timeout_ms, url }) => {
-      return { name, description, idempotent, timeout_ms, url };
-    }),
+    tools: settings.tools.map(storedTool),
     metadataJson: settings.metadataJson,
     ...(traceId === null ? {} : { traceId }),
   };
@@ -99,6 +98,10 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
 function failuresSince(now: Totals["failures"] = {}, before: Totals["failures"] = {}): Record<string, number> {
   const more = Object.entries(now).map(([code, calls]) => [code, calls - (before[code] ?? 0)] as const);
   return Object.fromEntries(more.filter(([, calls]) => calls > 0));
+}
+
+function storedTool({ name, description, parametersJson, idempotent, timeoutMs: timeout_ms, url }: Tool): StoredTool {
+  return { name, description, ...(parametersJson !== undefined && { parametersJson }), idempotent, timeout_ms, url };
 }
 
 /** null = calls of the run wait for no stopped key. */

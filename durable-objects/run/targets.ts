@@ -4,7 +4,15 @@ import type { GroupHeader } from "../../src/run/group/group.ts";
 import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { RUN_TARGETS_CACHED_MAX, TIMEOUT_MS_MAX } from "../../src/limits.ts";
+import { TOOL_UPSTREAM, toolOfModel } from "../../src/call.ts";
+import {
+  PARALLEL_MAX,
+  RUN_TARGETS_CACHED_MAX,
+  TIMEOUT_MS_MAX,
+  TOOL_ATTEMPTS_MAX,
+  TOOL_QUEUE_MS_MAX,
+} from "../../src/limits.ts";
+import type { Tool } from "../../src/tools/tool.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { gateNameOf } from "../../src/providers/config/keys.ts";
 import { targetOf } from "../../src/providers/target.ts";
@@ -21,6 +29,22 @@ export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "gate" | "model"> = 
   timeoutMs: TIMEOUT_MS_MAX,
   attemptsMax: 0,
 };
+
+/** A tool as the target of a task: its calls cost nothing and read no tokens. */
+function toolTarget({ name, idempotent, timeoutMs }: Tool): Target {
+  return {
+    ...UNCONFIGURED_TARGET,
+    upstream: TOOL_UPSTREAM,
+    gate: TOOL_UPSTREAM,
+    model: name,
+    price: { inputPicoUsd: 0, cachedInputPicoUsd: 0, outputPicoUsd: 0 },
+    maxInFlight: PARALLEL_MAX,
+    // The time of a call, and that of waiting for its permit.
+    timeoutMs: timeoutMs + TOOL_QUEUE_MS_MAX,
+    attemptsMax: TOOL_ATTEMPTS_MAX,
+    tool: { idempotent },
+  };
+}
 
 /** The targets of models by the name that clients use. */
 export type ModelTargets = { targets: Pick<RunTargets, "resolve"> };
@@ -46,10 +70,25 @@ export class RunTargets {
   resolve(model: string | null): Target | Reason {
     const known = this.#known.get(model);
     if (known !== undefined) return known;
-    const found = targetOf(model, this.#settings, this.#config);
-    const target = found.ok ? found.target : found.reason;
+    const target = this.#lookUp(model);
     if (this.#known.size < RUN_TARGETS_CACHED_MAX) this.#known.set(model, target);
     return target;
+  }
+
+  #lookUp(model: string | null): Target | Reason {
+    const tool = toolOfModel(model);
+    if (tool !== null) return this.#tool(tool);
+    const found = targetOf(model, this.#settings, this.#config);
+    return found.ok ? found.target : found.reason;
+  }
+
+  /** Where the calls of a tool go, or that the run has none of this name. */
+  #tool(name: string): Target | Reason {
+    const { tools } = this.#settings;
+    const tool = tools.find((each) => each.name === name);
+    if (tool !== undefined) return toolTarget(tool);
+    const names = tools.map((each) => each.name).join(", ");
+    return { reason: "not_found", what: `tool "${name}"`, hint: `this run has ${names === "" ? "no tools" : names}` };
   }
 
   /** Where calls of a group go that name this one of its models; null if it is refused by now. */
@@ -60,6 +99,10 @@ export class RunTargets {
 
   /** Where an attempt went that an earlier instance started. */
   ofLease({ upstream, model, key }: StoredLease): Target {
+    if (upstream === TOOL_UPSTREAM) {
+      const target = this.#tool(model);
+      return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream, gate: upstream, model } : target;
+    }
     // Without the run's list of models: it may allow a route, and not its targets.
     const resolved = targetOf(`${upstream}/${model}`, { ...this.#settings, models: [] }, this.#config);
     const target = resolved.ok ? resolved.target : null;

@@ -8,13 +8,14 @@ import {
   TOOL_URL_CHARS_MAX,
   TOOLS_PER_RUN_MAX,
 } from "../limits.ts";
+import { acceptedSchema } from "../text/schema/accept.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
 /** The name of a tool, in the form that models and their APIs accept for functions. */
-const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, _ and -");
+export const toolName = z.string().regex(/^[A-Za-z0-9_-]{1,64}$/, "expected 1 to 64 letters, digits, _ and -");
 
 const registration = strictFields({
   name: toolName,
@@ -28,6 +29,10 @@ const registration = strictFields({
     .max(TOOL_DESCRIPTION_CHARS_MAX)
     .refine((text) => textFault(text) === null, "expected well-formed text without NUL")
     .optional(),
+  parameters: z.record(z.string(), z.unknown()).optional().meta({
+    description:
+      "JSON Schema of `input`, an object: it is checked before a call, and planners are offered it. Arguments of LLMCompiler's steps fill its properties in their order",
+  }),
   idempotent: z.boolean().optional().meta({
     description: "If true, the gateway retries a call once after a lost connection; default false",
   }),
@@ -45,7 +50,9 @@ export const toolList = z
   .max(TOOLS_PER_RUN_MAX)
   .superRefine((tools, context) => {
     const names = new Set<string>();
-    for (const [index, { name }] of tools.entries()) {
+    for (const [index, { name, parameters }] of tools.entries()) {
+      const fault = parameters === undefined ? null : parametersFault(parameters);
+      if (fault !== null) context.addIssue({ code: "custom", path: [index, "parameters"], message: fault });
       const message = "is the name of another tool in this list; expected unique names";
       if (names.has(name)) context.addIssue({ code: "custom", path: [index, "name"], message });
       names.add(name);
@@ -55,11 +62,19 @@ export const toolList = z
     description: "Tools that the run's code may call with `/tool_call`. Only the operator can register tools",
   });
 
+/** Why a schema of inputs is not accepted; null if it is. */
+function parametersFault(parameters: Readonly<Record<string, unknown>>): string | null {
+  if (nestsDeeperThan(parameters, JSON_DEPTH_MAX)) return `expected at most ${JSON_DEPTH_MAX} levels of nesting`;
+  const accepted = acceptedSchema(parameters);
+  return accepted.ok ? null : `${accepted.path} ${accepted.problem}`.trim();
+}
+
 /** A tool as a run's document shows it. */
 export const shownTool = z
   .object({
     name: z.string(),
     description: z.string().nullable(),
+    parameters: z.record(z.string(), z.unknown()).optional(),
     idempotent: z.boolean(),
     timeout_ms: z.int(),
     url: z.string().optional().meta({ description: "Shown to the operator only" }),

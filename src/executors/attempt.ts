@@ -70,21 +70,25 @@ const refusedSchemas = new RefusedSchemas();
 /** The streams that this isolate edits. */
 const edited = new EditedStreams();
 
+/** Makes the attempt of a slot whose call is one of a tool. Never rejects. */
+export type ToolAttempt = (attempt: Attempt, body: CallBody) => Promise<Outcome>;
+
 /** Where an attempt is made. `headersLimited`: whether few fetches of this executor may wait for headers at once. */
 export type AttemptPlace = {
   upstreams: readonly Upstream[];
   headersLimited: boolean;
   run: PullRun & TextRun & TapeRun;
+  /** Calls the tools of the run for tasks of graphs; absent = no call is one of a tool. */
+  callTool?: ToolAttempt;
 };
 
 /**
  * Sends a call and reads its whole answer. Never rejects.
  */
-export async function attemptCall(
-  { lease, controller, timer, requests, headersArrived }: Attempt,
-  stored: CallBody,
-  { upstreams, headersLimited, run }: AttemptPlace,
-): Promise<Outcome> {
+export async function attemptCall(made: Attempt, stored: CallBody, place: AttemptPlace): Promise<Outcome> {
+  const { lease, controller, timer, requests, headersArrived } = made;
+  const { upstreams, headersLimited, run, callTool } = place;
+  if (stored.tool !== undefined && callTool !== undefined) return await callTool(made, stored);
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const tape = await tapeOfCall(upstream, lease, stored, run);

@@ -167,8 +167,11 @@ def llm_dag(tasks, **options):
 
     graph = llm_dag([{"id": "a", "prompt": "…"}, {"id": "b", "prompt": "{{a.output}}"}])
     graph["outputs"]["b"]
+
+    tasks may also be a plan in LLMCompiler's notation, a string: `1. search("…")`.
     """
-    return _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
+    fields = tasks if isinstance(tasks, str) else {"tasks": list(tasks), **options}
+    return _call("/dag", fields, expects="tasks")
 
 
 def llm_plan(goal, **options):
@@ -499,7 +502,11 @@ def _request(url, fields, accept, repeatable):
     }
     data = None
     timeout_s = _TIMEOUT_S
-    if fields is not None:
+    if isinstance(fields, str):  # A plan, which is refused as a whole under a key.
+        headers["content-type"] = "text/x-llmcompiler"
+        headers["idempotency-key"] = secrets.token_hex(16)
+        data = fields.encode()
+    elif fields is not None:
         fields = dict(fields)
         if fields.get("model", "") is None:
             del fields["model"]

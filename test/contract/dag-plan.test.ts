@@ -55,7 +55,7 @@ describe("a plan that is sent line by line", () => {
     const client = plan(run, "text/x-llmcompiler");
     client.write('Thought: two heights\n1. search("height of A")\n');
     expect(await client.next()).toMatchObject({ type: "graph_started" });
-    expect(await client.next()).toMatchObject({ task: "1", output: "height of A" });
+    expect(await client.next()).toMatchObject({ task: "1", output: 'search("height of A")' });
     client.write('2. search("height of B")\n3. math("$1 - $2")\n4. join()\n');
     const rest = await client.rest();
     expect(rest.map(({ type, task }) => [type, task])).toEqual([
@@ -63,7 +63,7 @@ describe("a plan that is sent line by line", () => {
       ["task", "3"],
       ["graph_completed", undefined],
     ]);
-    expect(rest[1]).toMatchObject({ output: "height of A - height of B" });
+    expect(rest[1]).toMatchObject({ output: 'math("search("height of A") - search("height of B")")' });
     client.end();
   });
 

@@ -29,9 +29,13 @@ const STAND_IN_PACKAGES = ["@cloudflare/sandbox"];
 
 /**
  * Runs all that a page tells its reader to type. Throws where a block fails or prints something else than it says.
- * Returns what each block has printed that was typed.
+ * Returns what each block has printed that was typed. `addressed` puts addresses of this test in place of those that a page names.
  */
-export async function runPage(path: string, gateway: Gateway): Promise<Printed[]> {
+export async function runPage(
+  path: string,
+  gateway: Gateway,
+  addressed: (text: string) => string = (text) => text,
+): Promise<Printed[]> {
   const markdown = await readFile(join(ROOT, path), "utf8");
   const steps = stepsOf(blocksOf(markdown));
   const folder = await mkdtemp(join(tmpdir(), "fanout-page-"));
@@ -39,7 +43,7 @@ export async function runPage(path: string, gateway: Gateway): Promise<Printed[]
     await furnish(folder, gateway, markdown);
     // On a busy machine, calls that a block sends together arrive further apart than the default window.
     const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 }, window_ms: WINDOW_MS_MAX });
-    const here = (text: string) => inPlaceOf(text, { url: gateway.url, token });
+    const here = (text: string) => addressed(inPlaceOf(text, { url: gateway.url, token }));
     for (const step of steps) {
       if (step.kind === "file") await writeFile(join(folder, step.name), here(step.block.code));
       if (step.kind === "request") await sendRequest(step, gateway, token);

@@ -67,7 +67,7 @@ describe.each(pages)("$page", ({ page, missing }) => {
   it.runIf(missing.length === 0)("works block by block", async () => {
     const text = await readFile(join(ROOT, page), "utf8");
     const steps = stepsOf(blocksOf(text));
-    if (steps.length > 0) await runPage(page, await gatewayFor(text, steps));
+    if (steps.length > 0) await runPage(page, await gatewayFor(text, steps), withRoles);
     // What is run throws where it fails; here is counted that nothing was left aside.
     const outputs = steps.filter((step) => step.kind === "run" && step.output !== null);
     expect(steps.length + outputs.length).toBe(blocksOf(text).length);

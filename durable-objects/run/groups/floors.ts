@@ -57,7 +57,8 @@ function* floorsOf(
         // Copies of one call have one object of facts.
         if (last === null || last.facts !== facts) {
           const target = run.targets.resolve(facts.model);
-          if (run.replay?.hasAnswer(facts) === true || "reason" in target) continue;
+          // A tool costs nothing.
+          if (run.replay?.hasAnswer(facts) === true || "reason" in target || target.tool !== undefined) continue;
           last = { facts, floor: floorOf({ facts, price: target.price, bounds: target.bounds }) };
         }
         const { dedupeKey } = facts;

@@ -39,14 +39,16 @@ import {
   atLeast,
   callRulesFields,
   contentFields,
+  exactlyOneOf,
   label,
-  ONE_CONTENT,
   onExhausted,
   rulesOf,
   type OnExhausted,
   type SentRules,
 } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
+import { toolName } from "../tools.ts";
+import { parseToolTask } from "./tool-task.ts";
 
 /** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
 const taskId = z
@@ -71,6 +73,12 @@ export const dagTask = strictFields({
   id: taskId.meta({ description: "Distinct in its graph; references name it" }),
   ...contentFields,
   ...callSettingsFields,
+  tool: toolName.optional().meta({
+    description: "A tool of the run, which the task calls instead of a model. Its output is the tool's result",
+  }),
+  input: z.unknown().optional().meta({
+    description: "What the tool gets, any JSON value; default `{}`. Its texts may have references",
+  }),
   dependencies: z.array(z.string()).optional().meta({
     description: "Ids of tasks that must end first. References in the prompt add theirs",
   }),
@@ -114,7 +122,7 @@ export const dagTask = strictFields({
     .meta({
       description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
     }),
-}).meta({ id: "DagTask", ...ONE_CONTENT });
+}).meta({ id: "DagTask", ...exactlyOneOf([["prompt"], ["messages"], ["tool"]]) });
 type DagTaskInput = z.infer<typeof dagTask>;
 
 const dagOptions = strictFields({
@@ -302,7 +310,12 @@ export function edgeExcess(tasks: readonly unknown[]): { ok: false; reason: Reas
 export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldPath): Parsed<DagTask> {
   const settings = parseSettings(input, defaults, path);
   if (!settings.ok) return settings;
-  const call = parseCall(input, settings.value, path);
+  const { tool } = input;
+  if (tool === undefined && input.input !== undefined) return invalid(path("input"), "needs tool: the name of a tool");
+  const call =
+    tool === undefined
+      ? parseCall(input, settings.value, path)
+      : parseToolTask({ ...input, tool }, settings.value, path);
   if (!call.ok) return call;
   const { run_if: sentRunIf } = input;
   const facts = tieredFacts(call.value.facts, input);

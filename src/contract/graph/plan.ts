@@ -77,7 +77,9 @@ export function parsePlan(value: unknown): Parsed<PlanRequest> {
 /** A task as a planner writes it. */
 const plannedTask = z.strictObject({
   id: z.string().max(TASK_ID_CHARS_MAX),
-  prompt: z.string(),
+  prompt: z.string().optional(),
+  tool: z.string().optional().meta({ description: "The tool of the run that it calls instead of a model" }),
+  input: z.unknown().optional(),
   dependencies: z.array(z.string()).optional(),
 });
 export type PlannedTask = z.infer<typeof plannedTask>;

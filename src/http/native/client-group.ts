@@ -5,6 +5,7 @@ import { ExecutedGroup } from "../../executors/executed-group.ts";
 import { GroupExecutor } from "../../executors/group-executor.ts";
 import { areHeadersLimited } from "../../executors/rules.ts";
 import { attemptJob } from "../../executors/job.ts";
+import { toolAttempts } from "../../executors/tool-task.ts";
 import type { GroupView } from "../../objects/methods/groups.ts";
 import type { RunCaller } from "../../objects/clients/caller.ts";
 import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";
@@ -66,8 +67,9 @@ function executorOf(
   { ids, showsSlots }: ClientGroup,
 ): GroupExecutor | null {
   if (claim === null) return null;
-  const { upstreams, waitingFetchesMax } = c.get("config");
+  const { upstreams, waitingFetchesMax, toolHosts } = c.get("config");
   const headersLimited = areHeadersLimited(waitingFetchesMax);
+  const place = { upstreams, headersLimited, run, callTool: toolAttempts(run, toolHosts) };
   return new GroupExecutor(seq, claim, {
     objects: c.env,
     run,
@@ -75,6 +77,6 @@ function executorOf(
     waitUntil: (promise) => c.executionCtx.waitUntil(promise),
     idOf: (index) => ids[index] ?? null,
     showsSlots,
-    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, { upstreams, headersLimited, run }),
+    execute: (job, defaultsJson, attempt) => attemptJob(job, defaultsJson, attempt, place),
   });
 }

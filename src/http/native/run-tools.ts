@@ -2,7 +2,8 @@
 import type { StoredDocument } from "../../objects/methods/runs.ts";
 import type { Principal } from "../context.ts";
 import { invalid } from "../../contract/errors.ts";
-import type { RunRequest } from "../../contract/runs.ts";
+import type { RunDocument, RunRequest } from "../../contract/runs.ts";
+import { parametersOf } from "../../tools/input.ts";
 import { Refusal } from "../../errors.ts";
 import { TOOL_TIMEOUT_MS_DEFAULT } from "../../limits.ts";
 import type { ToolHost } from "../../tools/hosts.ts";
@@ -11,7 +12,7 @@ import { checkToolUrl } from "../../tools/url.ts";
 
 /** The tools that a request for a root run registers. Refuses an address that the gateway may not be made to call. */
 export function toolsOf(request: RunRequest, hosts: readonly ToolHost[]): Tool[] {
-  return (request.tools ?? []).map(({ name, url, description, idempotent, timeout_ms }, index) => {
+  return (request.tools ?? []).map(({ name, url, description, parameters, idempotent, timeout_ms }, index) => {
     const checked = checkToolUrl(url, hosts);
     if (!checked.ok) {
       throw new Refusal(invalid(`tools[${index}].url`, checked.problem).reason);
@@ -20,6 +21,7 @@ export function toolsOf(request: RunRequest, hosts: readonly ToolHost[]): Tool[]
       name,
       url: checked.url,
       description: description ?? null,
+      ...(parameters !== undefined && { parametersJson: JSON.stringify(parameters) }),
       idempotent: idempotent ?? false,
       timeoutMs: timeout_ms ?? TOOL_TIMEOUT_MS_DEFAULT,
     };
@@ -39,7 +41,11 @@ export function refuseTools(request: RunRequest, principal: Principal): void {
 }
 
 /** Tools as `principal` may see them: their addresses are the operator's. */
-export function shownTools(tools: StoredDocument["tools"], principal: Principal): StoredDocument["tools"] {
-  if (principal.kind === "operator") return tools;
-  return tools.map(({ name, description, idempotent, timeout_ms }) => ({ name, description, idempotent, timeout_ms }));
+export function shownTools(tools: StoredDocument["tools"], principal: Principal): RunDocument["tools"] {
+  return tools.map((tool) => {
+    const { name, description, idempotent, timeout_ms, url } = tool;
+    const parameters = parametersOf(tool);
+    const shown = { name, description, ...(parameters !== null && { parameters }), idempotent, timeout_ms };
+    return principal.kind === "operator" && url !== undefined ? { ...shown, url } : shown;
+  });
 }

@@ -20,6 +20,7 @@ import { clientTrace } from "../client-trace.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
+import type { RunDocument } from "../../contract/runs.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
 import { ListOrder } from "../../objects/clients/directory.ts";
 import { openWhenFree } from "../../objects/clients/open-when-free.ts";
@@ -227,7 +228,7 @@ export function callerOf(c: Context<AppEnv>): string | null {
 export function shown(
   c: Context<AppEnv>,
   { metadataJson, blocked = null, replay = null, replay_from = null, ...stored }: StoredDocument,
-): Omit<StoredDocument, "metadataJson" | "traceId"> & { metadata: unknown } {
+): Omit<StoredDocument, "metadataJson" | "traceId" | "tools"> & Pick<RunDocument, "tools"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
   const { traceId: _inToken, ...document } = stored;
   return { ...document, blocked, replay, replay_from, tools: shownTools(document.tools, c.get("principal")), metadata };

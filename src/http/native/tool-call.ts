@@ -13,12 +13,9 @@ import { utf8Bytes } from "../../contract/text.ts";
 import { parseToolCall, type ToolCall } from "../../contract/tools.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { TOOL_CALL_BYTES_MAX } from "../../limits.ts";
-import { makeToolCall, type ToolCallEnd } from "../../tools/call.ts";
-import type { Tool } from "../../tools/tool.ts";
-import { checkToolUrl } from "../../tools/url.ts";
 import { tellFailedCall } from "../dialect-error.ts";
 import { dialectBytes } from "../dialect-request.ts";
-import { timerWithSocket } from "../../executors/permit.ts";
+import { callGranted } from "../../executors/tool-task.ts";
 import type { Handlers } from "../handler.ts";
 
 export const toolCallHandlers = {
@@ -53,18 +50,13 @@ export async function callTool(c: Context<AppEnv>, runId: string, name: string, 
     const what = "the tool call";
     return { ok: false, reason: { reason: "payload_too_large", what, bytesMax: TOOL_CALL_BYTES_MAX, param: "input" } };
   }
-  const calling = callUnderPermit(c, runId, call.value, body);
+  const calling = callUnderPermit(c, runId, call.value);
   // If the client leaves, the call is stopped and its permit must still be returned.
   c.executionCtx.waitUntil(calling.catch(() => undefined));
   return await calling;
 }
 
-async function callUnderPermit(
-  c: Context<AppEnv>,
-  runId: string,
-  { name }: ToolCall,
-  body: string,
-): Promise<ToolResult> {
+async function callUnderPermit(c: Context<AppEnv>, runId: string, { name, input }: ToolCall): Promise<ToolResult> {
   const run = new RunCaller(c.env, runId);
   const call = { callId: crypto.randomUUID(), tool: name };
   const { signal } = c.req.raw;
@@ -81,23 +73,8 @@ async function callUnderPermit(
   if (!granted.ok) return granted;
   const controller = new AbortController();
   signal.addEventListener("abort", () => controller.abort());
-  const renewed = (): Promise<boolean> => run.callOnce<boolean>((stub) => stub.heartbeatTool(call));
-  const timer = timerWithSocket({ run, owner: { kind: "tool", ...call }, renewed, controller });
-  const checked = checkToolUrl(granted.tool.url, c.get("config").toolHosts);
-  const { value, report } = checked.ok
-    ? await makeToolCall(
-        { ...granted.tool, url: checked.url },
-        { body, runId },
-        { fetch, now: Date.now, timer, controller },
-      )
-    : notAllowed(granted.tool, checked.problem);
-  await run.callWithRetry<void>((stub) => stub.endTool(call.callId, report));
+  const { toolHosts } = c.get("config");
+  const made = { callId: call.callId, tool: granted.tool, input };
+  const { value, report } = await callGranted(run, made, { toolHosts, controller });
   return report.reason === null ? { ok: true, result: value } : { ok: false, reason: report.reason };
-}
-
-/** The configuration has changed since the tool was registered. */
-function notAllowed({ name: tool }: Tool, problem: string): ToolCallEnd {
-  const message = `tool "${tool}" may not be called any more: its URL ${problem}`;
-  const reason: Reason = { reason: "misconfigured", variable: "TOOL_HOSTS", message };
-  return { value: null, report: { tool, reason, status: null, latencyMs: 0, bytes: 0, attempts: 0 } };
 }

@@ -107,8 +107,12 @@ export type RunPatch = {
   models?: string[];
 };
 
+/** A tool of a run; its schema as JSON text, as it is stored. */
+export type StoredTool = Omit<RunDocument["tools"][number], "parameters"> & Pick<Tool, "parametersJson">;
+
 /** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay" | "replay_from"> & {
+export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay" | "replay_from" | "tools"> & {
+  tools: StoredTool[];
   replay?: RunDocument["replay"];
   replay_from?: RunDocument["replay_from"];
   metadataJson: string;

@@ -83,6 +83,8 @@ export type Target = {
   batch?: BatchTerms;
   /** Set if the run's own pull workers answer its calls, and report what they cost; absent = a provider does. */
   isPulled?: true;
+  /** Set if it is a tool of the run: its calls reserve and cost nothing. `idempotent`: whether a lost call is made again. */
+  tool?: { idempotent: boolean };
   /** The one protocol that the upstream speaks, or all choices do; absent = it takes both, or some choices do not. */
   protocol?: Protocol;
 };

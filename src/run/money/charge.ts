@@ -8,9 +8,15 @@ import type { TokenPrice } from "./token-price.ts";
 
 /**
  * The reservation of an attempt, and the price that it was made at. `pulledUnder`: the run's limits, if a pull worker of the run
- * itself reports what the attempt cost; absent = a provider does.
+ * itself reports what the attempt cost; absent = a provider does. `isFree`: nothing is charged, because it is the call of a tool.
  */
-export type Reserved = { amounts: Amounts; price: TokenPrice | null; priced: PriceFacts; pulledUnder?: Limits };
+export type Reserved = {
+  amounts: Amounts;
+  price: TokenPrice | null;
+  priced: PriceFacts;
+  pulledUnder?: Limits;
+  isFree?: true;
+};
 
 /** `estimated`: the cost is not known, so the charge is the reservation, or a part of it that bounds the cost. */
 export type Charge = { charge: Amounts; estimated: boolean };
@@ -21,6 +27,7 @@ export type Charge = { charge: Amounts; estimated: boolean };
  * reservation. Without a limit a reservation is a guess that binds nobody.
  */
 export function chargeFor(outcome: Outcome, reserved: Reserved): Charge {
+  if (reserved.isFree === true) return { charge: zeroAmounts(), estimated: false };
   const billed = billFor(outcome, reserved);
   if (reserved.pulledUnder === undefined) return billed;
   const charge = { ...billed.charge };

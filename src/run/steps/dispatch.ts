@@ -6,7 +6,7 @@ import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
 import { byteTokensMax } from "../money/estimate.ts";
 import { admitWithTemplate } from "../money/template-admit.ts";
 import { shapeOf } from "../money/template.ts";
-import type { Limits } from "../money/ledger.ts";
+import { zeroAmounts, type Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
@@ -359,7 +359,13 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const prefix = isLone ? prefixOfCall(state, facts, target) : target === null ? null : prefixAt(facts, target);
   const hasTier = target !== null && !isAtStandardTier(group, slotId);
   const tier = hasTier ? sentTierOf(facts, state.serviceTier, target) : undefined;
-  const rules = { share, learnedCapTokens, mayPause: mayPause(group), onLost };
+  const rules = {
+    share,
+    learnedCapTokens,
+    mayPause: mayPause(group),
+    // What a lost call of a tool has done is not known.
+    onLost: target?.tool?.idempotent === false ? ("fail" as const) : onLost,
+  };
   return {
     attemptId: attemptIdOf(slotId, attempt),
     attempt,
@@ -434,6 +440,8 @@ export function admissionOf(
   { ledger, templates }: Pick<EngineState, "ledger" | "templates">,
   nowMs: number,
 ): Admission {
+  if (target.tool !== undefined)
+    return { kind: "reserve", amounts: zeroAmounts(), capTokens: null, capKind: "default" };
   const { unbounded = [] } = asked;
   const facts = target.unbounded === undefined ? asked : { ...asked, unbounded: [...unbounded, ...target.unbounded] };
   const { usd, prompt_tokens: promptTokens } = ledger.limits;

@@ -394,7 +394,8 @@ export function reservedFor(
   { amounts, priced, target }: Pick<AttemptInFlight, "amounts" | "priced" | "target">,
   limits: Limits,
 ): Reserved {
-  const { price, isPulled } = target;
+  const { price, isPulled, tool } = target;
+  if (tool !== undefined) return { amounts, price, priced, isFree: true };
   return { amounts, price, priced, ...(isPulled === undefined ? {} : { pulledUnder: limits }) };
 }
 

@@ -38,6 +38,11 @@ export function violationOf(
     const cut = endedAtCap ? ", because it ended at its completion cap" : "";
     return `the answer is not JSON of at most ${SCHEMA_ANSWER_DEPTH_MAX} levels${cut}`;
   }
+  return valueViolationOf(value, schema);
+}
+
+/** Why a JSON value does not fit, in the same form; null = it fits. */
+export function valueViolationOf(value: unknown, schema: Readonly<Record<string, unknown>>): string | null {
   const compiled = compileSchema(schema);
   if (!compiled.ok) return quoted(`the schema cannot be checked: ${compiled.problem}`, SCHEMA_VIOLATION_CHARS_MAX);
   const found = runCounted((steps) => compiled.check(value, steps));

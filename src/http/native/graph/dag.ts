@@ -10,7 +10,7 @@ import { answerAccepted, isAccepted } from "../group-answer.ts";
 import { namedOf } from "../idempotency.ts";
 import { answerGraph } from "./answer.ts";
 import { openGraph } from "./open.ts";
-import { planReaderOf } from "./plan-readers.ts";
+import { planLinesOf } from "./plan-readers.ts";
 import { executePlan } from "./plan-stream.ts";
 import { quoteDag } from "./quote.ts";
 import { readGraph } from "./read-graph.ts";
@@ -24,12 +24,12 @@ async function dag(c: Context<AppEnv>): Promise<Response> {
   const isQuote = parseQuote(c.req.query("quote"));
   if (!isQuote.ok) throw new Refusal(isQuote.reason);
   const isAsync = prefersAsync(c.req.header("prefer"));
-  const lines = planReaderOf(c)?.();
+  const lines = await planLinesOf(c, runId);
   const { body } = c.req.raw;
   // A key is compared with the whole request, and a client that does not wait cannot send more.
   const isWhole = isQuote.value || isAsync || c.req.header("idempotency-key") !== undefined;
   if (lines !== undefined && body !== null && !isWhole) return executePlan(c, runId, { body, lines });
-  const { graph, request, bytes } = await readGraph(c);
+  const { graph, request, bytes } = await readGraph(c, lines);
   if (isQuote.value) return quoteDag(c, runId, { graph, request });
   const opened = await openGraph(c, runId, { request, graph, named: await namedOf(c, bytes) });
   const { group } = opened;

@@ -10,19 +10,17 @@ import { graphReason } from "../../../run/graph/faults.ts";
 import type { PlanLines } from "../../../run/graph/plan/lines.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { graphWithContexts } from "../../contexts/find.ts";
-import { planReaderOf } from "./plan-readers.ts";
 import { bodyRoom } from "../../body-bound.ts";
 
 /** A valid graph, with the bytes of its body, by which an Idempotency-Key is compared. */
 export type ReadGraph = Omit<Extract<Compilation, { ok: true }>, "ok"> & { request: DagRequest; bytes: Uint8Array };
 
-/** Throws a Refusal if the body is no graph, or an invalid one. */
-export async function readGraph(c: Context<AppEnv>): Promise<ReadGraph> {
-  const readPlan = planReaderOf(c);
-  const read = readPlan === undefined ? readJsonBytes : readBytes;
+/** Throws a Refusal if the body is no graph, or an invalid one. `lines` read a body that is a plan. */
+export async function readGraph(c: Context<AppEnv>, lines?: PlanLines<unknown>): Promise<ReadGraph> {
+  const read = lines === undefined ? readJsonBytes : readBytes;
   const body = await read(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
-  const value = readPlan === undefined ? jsonOf(body.value) : planOf(body.value, readPlan());
+  const value = lines === undefined ? jsonOf(body.value) : planOf(body.value, lines);
   if (!value.ok) throw new Refusal(value.reason);
   const parsed = parseDag(value.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);

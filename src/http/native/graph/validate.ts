@@ -3,6 +3,8 @@ import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
 import type { GraphValidation } from "../../../contract/graph/replies.ts";
 import type { Handlers } from "../../handler.ts";
+import { requireRun } from "../../auth/middleware.ts";
+import { planLinesOf } from "./plan-readers.ts";
 import { readGraph } from "./read-graph.ts";
 
 export const dagValidateHandlers = {
@@ -10,7 +12,7 @@ export const dagValidateHandlers = {
 } satisfies Partial<Handlers>;
 
 async function validate(c: Context<AppEnv>): Promise<Response> {
-  const { stats, warnings } = await readGraph(c);
+  const { stats, warnings } = await readGraph(c, await planLinesOf(c, requireRun(c)));
   const { total, edges, slots, roots, parallelizable, maxDepth, maxWidth, criticalPath, criticalPathMs } = stats;
   const reply: GraphValidation = {
     object: "graph_validation",

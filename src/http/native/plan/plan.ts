@@ -26,7 +26,8 @@ import type { Handlers } from "../../handler.ts";
 import { openGraph } from "../graph/open.ts";
 import { JSON_PIECES, streamPieces } from "../group-answer.ts";
 import { executed, notRun, planned, type GraphEnd, type PlanEffects, type PlanOutcome } from "./program.ts";
-import type { Schema } from "./prompts.ts";
+import { toolsOfRun } from "../graph/plan-readers.ts";
+import type { OfferedTool, Schema } from "./prompts.ts";
 
 export const planHandlers = {
   "POST /plan": plan,
@@ -41,7 +42,7 @@ async function plan(c: Context<AppEnv>): Promise<Response> {
   const request = parsePlan(body.value);
   if (!request.ok) throw new Refusal(request.reason);
   if (prefersAsync(c.req.header("prefer")) || c.req.header("idempotency-key") !== undefined) throw new Refusal(WAITS);
-  const effects = new RunEffects(c, runId, request.value);
+  const effects = new RunEffects(c, runId, request.value, await toolsOfRun(c, runId));
   // What fails before a graph runs is an HTTP error; later, the answer has it beside what was done.
   const first = await planned(request.value, [], effects);
   if (!request.value.run) return c.json(replyOf(notRun(first), effects));
@@ -80,11 +81,13 @@ class RunEffects implements PlanEffects<PlanGraph> {
   readonly #c: Context<AppEnv>;
   readonly #runId: string;
   readonly #request: PlanRequest;
+  readonly tools: readonly OfferedTool[];
   /** Tokens and cost of all calls so far. */
   readonly used = { promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
   remainingNanoUsd: number | null = null;
 
-  constructor(c: Context<AppEnv>, runId: string, request: PlanRequest) {
+  constructor(c: Context<AppEnv>, runId: string, request: PlanRequest, tools: readonly OfferedTool[]) {
+    this.tools = tools;
     this.#c = c;
     this.#runId = runId;
     this.#request = request;
@@ -110,7 +113,9 @@ class RunEffects implements PlanEffects<PlanGraph> {
 
   readonly check = (tasks: readonly PlannedTask[]): Parsed<PlanGraph> => {
     const { model } = this.#request;
-    const request = parseDag({ tasks, ...(model !== null && { model }) });
+    // A tool task has no model.
+    const modelled = tasks.map((task) => (model === null || task.tool !== undefined ? task : { ...task, model }));
+    const request = parseDag({ tasks: modelled });
     if (!request.ok) return request;
     const { tiers, ...plain } = request.value;
     void tiers;

@@ -13,7 +13,15 @@ import {
 } from "../../../contract/graph/plan.ts";
 import type { Parsed } from "../../../contract/errors.ts";
 import { Refusal, toWire, type WireError } from "../../../errors.ts";
-import { JOIN_SCHEMA, joinerPrompt, plannerPrompt, planSchema, repairPrompt, type Schema } from "./prompts.ts";
+import {
+  JOIN_SCHEMA,
+  joinerPrompt,
+  plannerPrompt,
+  planSchema,
+  repairPrompt,
+  type OfferedTool,
+  type Schema,
+} from "./prompts.ts";
 
 /** What a graph ended as. `all`: the output of each task; `outputs`: of those that nothing depends on. */
 export type GraphEnd = {
@@ -25,6 +33,8 @@ export type GraphEnd = {
 };
 
 export type PlanEffects<Graph> = {
+  /** The tools that tasks of a plan may call. */
+  tools: readonly OfferedTool[];
   /** One call, whose answer fits the schema. Throws a Refusal. */
   call: (prompt: string, schema: Schema) => Promise<unknown>;
   /** Whether the tasks are a graph. */
@@ -41,8 +51,9 @@ export async function planned<Graph>(
   before: readonly PlanRound[],
   effects: PlanEffects<Graph>,
 ): Promise<Planned<Graph>> {
-  const prompt = plannerPrompt(goal, tasksMax, before);
-  const schema = planSchema(tasksMax);
+  const { tools } = effects;
+  const prompt = plannerPrompt(goal, { tasksMax, tools }, before);
+  const schema = planSchema(tasksMax, tools);
   const first = await effects.call(prompt, schema);
   const { tasks } = plannedTasks.parse(first);
   const checked = effects.check(tasks);
@@ -108,7 +119,7 @@ function isSamePlan(a: readonly PlannedTask[], b: readonly PlannedTask[]): boole
 }
 
 function formOf(tasks: readonly PlannedTask[]): string {
-  const rows = tasks.map(({ id, prompt, dependencies = [] }) => JSON.stringify([id, prompt, [...dependencies].sort()]));
+  const rows = tasks.map(({ dependencies = [], ...task }) => JSON.stringify([task, [...dependencies].sort()]));
   return rows.sort().join("\n");
 }
 

@@ -4,13 +4,22 @@ import { JOINER_OUTPUT_CHARS_MAX } from "../../../limits.ts";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
-export function planSchema(tasksMax: number): Schema {
+/** A tool of the run, as a planner is offered it. */
+export type OfferedTool = {
+  name: string;
+  description: string | null;
+  parameters?: Readonly<Record<string, unknown>> | undefined;
+};
+
+export function planSchema(tasksMax: number, tools: readonly OfferedTool[]): Schema {
   // A list instead of a rule: no model can write an id that a reference cannot name.
   const id = { type: "string", enum: Array.from({ length: tasksMax }, (_, at) => `t${at + 1}`) };
+  const call = { id, prompt: { type: "string", minLength: 1 }, dependencies: { type: "array", items: id } };
+  const toolCall = { tool: { type: "string", enum: tools.map(({ name }) => name) }, input: { type: "object" } };
   const task = {
     type: "object",
-    properties: { id, prompt: { type: "string", minLength: 1 }, dependencies: { type: "array", items: id } },
-    required: ["id", "prompt", "dependencies"],
+    properties: tools.length === 0 ? call : { ...call, ...toolCall },
+    required: tools.length === 0 ? ["id", "prompt", "dependencies"] : ["id", "dependencies"],
     additionalProperties: false,
   };
   return {
@@ -33,12 +42,17 @@ export const JOIN_SCHEMA: Schema = {
 };
 
 /** `before`: the rounds so far, of which the last was not enough. */
-export function plannerPrompt(goal: string, tasksMax: number, before: readonly PlanRound[]): string {
+export function plannerPrompt(
+  goal: string,
+  { tasksMax, tools }: { tasksMax: number; tools: readonly OfferedTool[] },
+  before: readonly PlanRound[],
+): string {
   return [
     `Write a plan that reaches the goal below: at most ${tasksMax} tasks, each of which is one call of a language model.`,
     "A task has an id (t1, t2, …) and a prompt. {{t1.output}} in a prompt inserts the output of the task t1 and",
     "makes the task wait for it. dependencies lists the ids of tasks that must end first without being inserted. Tasks that do not",
     "need each other run at the same time, so make each wait only for what it needs. Let no two tasks wait for each other.",
+    ...(tools.length === 0 ? [] : [offer(tools)]),
     `\n# Goal\n${goal}`,
     ...before.map(({ tasks, outputs, decision }, at) =>
       [
@@ -48,6 +62,26 @@ export function plannerPrompt(goal: string, tasksMax: number, before: readonly P
       ].join("\n"),
     ),
   ].join("\n");
+}
+
+/** The run's tools, one a line: what each does, and the properties of its input. */
+function offer(tools: readonly OfferedTool[]): string {
+  const lines = tools.map(({ name, description, parameters }) => {
+    const properties = Object.keys(recordOf(parameters?.["properties"]));
+    const schema = parameters === undefined ? "" : ` Parameters: ${JSON.stringify(parameters)}`;
+    return `- ${name}(${properties.join(", ")}): ${description ?? "no description"}${schema}`;
+  });
+  return [
+    "",
+    "# Tools",
+    "Instead of a prompt, a task may have tool and input: it calls one of these functions, and its output is the result. Texts in",
+    "input may have references such as {{t1.output}}. Use a tool wherever one does the work.",
+    ...lines,
+  ].join("\n");
+}
+
+function recordOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : {};
 }
 
 export function repairPrompt(prompt: string, plan: unknown, message: string): string {
