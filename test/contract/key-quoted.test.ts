@@ -197,6 +197,17 @@ describe("a provider that quotes its key", () => {
     }
   });
 
+  it("in a stream, word by word: its client joins the words", async () => {
+    for (const at of [1, 3, 4, 12, KEY.length - 1]) {
+      const words = [KEY.slice(0, at), KEY.slice(at)].map((content) => chunk({ content }));
+      provider.serve((_, to) => sendEvents(to, words.join("") + END));
+      const stream = await (await relayed(true)).text();
+      const joined = [...stream.matchAll(/"content":"([^"]*)"/g)].map(([, word]) => word).join("");
+      expect(joined).toContain("[redacted]");
+      seen.push(joined);
+    }
+  });
+
   it.each(["content of the first event", "model", "id", "error as the first event", "comment"])(
     "in a stream that the runtime may pass on, %s",
     async (name) => {

@@ -7,7 +7,7 @@ import type { Exchange } from "../exchange.ts";
 import { batchReaderOf } from "./batches.ts";
 import { reportedError, type RelayDeps, type RelayEnd, type RelayInProgress, type RelayJob } from "./types.ts";
 import { pump, type Source, type Tap } from "./pump.ts";
-import { redactedBytes, redacting } from "./redact.ts";
+import { redactedBytes, redacting, redactingEvents } from "./redact.ts";
 import { shownId, shownMessage, withoutOwnSecrets } from "../redact.ts";
 import { withSeen } from "../seen.ts";
 import type { Arrived } from "../formats/aggregate/stream.ts";
@@ -54,7 +54,9 @@ export function relayEvents(
       return observer.end(how, stopped?.kind === "failure" ? stopped.reason : undefined);
     },
   };
-  const { body, ended } = pump(sourceOf(source, passes, deps), redacting(watched, upstream), {
+  // What the runtime moves is read as a copy.
+  const clean = passes ? redacting : redactingEvents;
+  const { body, ended } = pump(sourceOf(source, passes, deps), clean(watched, upstream), {
     // The observer ends a broken stream with an error event.
     closes: () => true,
     deps,

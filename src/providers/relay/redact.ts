@@ -4,7 +4,8 @@
 import { joined } from "../read-body.ts";
 import type { Upstream } from "../config/types.ts";
 import type { Tap } from "./pump.ts";
-import { ownSecrets } from "../redact.ts";
+import { ownSecrets, REDACTED } from "../redact.ts";
+import { SplitSecrets } from "../formats/stream/split-secret.ts";
 import { SecretFilter } from "./secret-filter.ts";
 
 /** The tap, with this upstream's key and configured header values blanked in what it returns. */
@@ -17,6 +18,22 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
     end: (how) => {
       const { bytes, outcome } = tap.end(how);
       return { bytes: filters.reduce((pieces, filter) => [...filter.feed(pieces), ...filter.end()], bytes), outcome };
+    },
+  };
+}
+
+/** The same of a stream of events that is read on its way, in which a secret may also be spread over several events. */
+export function redactingEvents<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
+  const secrets = ownSecrets(upstream);
+  const plain = redacting(tap, upstream);
+  if (secrets.length === 0) return plain;
+  const split = new SplitSecrets(secrets, REDACTED);
+  return {
+    ...plain,
+    feed: (chunk) => split.feed(plain.feed(chunk)),
+    end: (how) => {
+      const { bytes, outcome } = plain.end(how);
+      return { bytes: [...split.feed(bytes), ...split.end()], outcome };
     },
   };
 }

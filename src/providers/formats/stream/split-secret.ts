@@ -1,0 +1,210 @@
+/**
+ * Blanks a secret whose characters are spread over several events of a stream: a provider that quotes its key in an answer writes it word
+ * by word, as it writes any text. A client joins the strings of one field, so the field is followed from event to event.
+ *
+ * An event is held back only while a field ends in what may be the beginning of a secret, of at least HELD_FROM_CHARS characters: words
+ * end in fewer all the time, and the first characters of a key are the same for everybody. All other events leave as they came.
+ */
+import { tryParse } from "../../../text/json/parse.ts";
+import { isRecord } from "../../../text/json/record.ts";
+import { fieldsOf, hasData } from "../../../text/sse/fields.ts";
+import { EventSplitter } from "../../../text/sse/splitter.ts";
+
+/** Characters of a secret that may leave before it is known to be one: `sk-`. */
+const HELD_FROM_CHARS = 4;
+/** Most events that wait for one field to go on. After so many they leave; what follows of the secret is still blanked. */
+const HELD_EVENTS_MAX = 64;
+/** Fields that are followed at once: more than an answer has choices and calls of tools. */
+const FIELDS_MAX = 1_024;
+
+/** Names that tell apart what is written in turns: choices, parts, calls of tools. */
+const INDEXES = ["index", "output_index", "content_index", "item_id"];
+
+const QUOTE = '"';
+const ESCAPED = /\\(?:u00[2-7]|\/)/;
+
+const encoder = new TextEncoder();
+const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+
+/** An event on its way. `json`: its data, in which secrets are blanked. */
+type Passing = { bytes: Uint8Array; json: unknown; isEdited: boolean };
+/** A string in an event's data. */
+type Field = { event: Passing; key: string; owner: Record<string, unknown>; name: string };
+/** The last characters of a field that may belong to a secret. */
+type Part = Field & { chars: number };
+/** The beginning of a secret at which a field has ended, and the events that have it. */
+type Begun = { text: string; parts: Part[] };
+
+/** The fields of one stream, for all secrets of its upstream. */
+export class SplitSecrets {
+  readonly #secrets: readonly string[];
+  readonly #blank: string;
+  /** Whether a string of an answer may end inside of a secret for a search that reads quotes only. */
+  readonly #hasQuote: boolean;
+  readonly #splitter = new EventSplitter();
+  /** By secret, then by field. */
+  readonly #begun: Map<string, Begun>[];
+  #held: Passing[] = [];
+
+  constructor(secrets: readonly string[], blank: string) {
+    this.#secrets = secrets;
+    this.#blank = blank;
+    this.#hasQuote = secrets.some((secret) => secret.includes(QUOTE));
+    this.#begun = secrets.map(() => new Map<string, Begun>());
+  }
+
+  /** Takes bytes of the stream; returns what may leave now. */
+  feed(pieces: readonly Uint8Array[]): Uint8Array[] {
+    const out: Uint8Array[] = [];
+    for (const piece of pieces) {
+      if (this.#isIdle && endsInBlankLine(piece) && !this.#mayBegin(utf8.decode(piece))) out.push(piece);
+      else for (const part of this.#splitter.feed(piece)) this.#take(part.bytes, part.kind === "event", out);
+    }
+    return out;
+  }
+
+  /** The stream has ended: whatever waits leaves. */
+  end(): Uint8Array[] {
+    const out: Uint8Array[] = [];
+    this.#release(out);
+    const { bytes } = this.#splitter.rest();
+    if (bytes.length > 0) out.push(bytes);
+    return out;
+  }
+
+  /** Nothing is followed, and the next byte begins an event. */
+  get #isIdle(): boolean {
+    return this.#splitter.isBetweenEvents && this.#held.length === 0 && this.#begun.every(({ size }) => size === 0);
+  }
+
+  #take(bytes: Uint8Array, isEvent: boolean, out: Uint8Array[]): void {
+    const event: Passing = { bytes, json: undefined, isEdited: false };
+    if (isEvent) this.#read(event);
+    const mustHold = this.#begun.some((fields) =>
+      [...fields.values()].some(({ text }) => text.length >= HELD_FROM_CHARS),
+    );
+    // A copy: the memory of its chunk may be used again.
+    this.#held.push(mustHold ? Object.assign(event, { bytes: bytes.slice() }) : event);
+    if (!mustHold || this.#held.length > HELD_EVENTS_MAX) this.#release(out);
+  }
+
+  #release(out: Uint8Array[]): void {
+    for (const event of this.#held) out.push(event.isEdited ? rewritten(event) : event.bytes);
+    this.#held = [];
+  }
+
+  #read(event: Passing): void {
+    const text = utf8.decode(event.bytes);
+    if (!hasData(text) || (this.#begun.every(({ size }) => size === 0) && !this.#mayBegin(text))) return;
+    const { data } = fieldsOf(event.bytes);
+    event.json = data === null ? undefined : tryParse(utf8.decode(data));
+    for (const field of stringsIn(event, event.json, "")) {
+      for (const [at, secret] of this.#secrets.entries()) this.#follow(this.#begun[at], secret, field);
+    }
+  }
+
+  /** Whether a string of a text ends in the beginning of a secret. Names of members do not count. */
+  #mayBegin(text: string): boolean {
+    if (this.#hasQuote || ESCAPED.test(text)) return true;
+    let before = -1;
+    for (let quote = text.indexOf(QUOTE); quote !== -1; quote = text.indexOf(QUOTE, quote + 1)) {
+      const from = before + 1;
+      before = quote;
+      if (text[quote + 1] === ":") continue;
+      if (this.#secrets.some((secret) => beginningAt(text, quote, secret, from) > 0)) return true;
+    }
+    return false;
+  }
+
+  /** Takes the next string of a field: blanks a secret that ends in it, and notes one that begins. */
+  #follow(fields: Map<string, Begun> | undefined, secret: string, field: Field): void {
+    if (fields === undefined) return;
+    let { text: before, parts } = fields.get(field.key) ?? { text: "", parts: [] };
+    let value = valueOf(field);
+    const start = `${before}${value}`.indexOf(secret);
+    // One that is whole in its event is blanked as bytes.
+    if (start !== -1 && start < before.length) {
+      blankTails(parts, before.length - start);
+      value = `${this.#blank}${value.slice(secret.length - (before.length - start))}`;
+      setValue(field, value);
+      [before, parts] = ["", []];
+    }
+    const whole = `${before}${value}`;
+    const chars = beginningAt(whole, whole.length, secret);
+    if (chars === 0 || (fields.size >= FIELDS_MAX && !fields.has(field.key))) {
+      fields.delete(field.key);
+      return;
+    }
+    const own = Math.min(chars, value.length);
+    const kept = tailsOf(parts, chars - own);
+    if (own > 0) kept.push({ ...field, chars: own });
+    fields.set(field.key, { text: secret.slice(0, chars), parts: kept });
+  }
+}
+
+/** How many characters before an index, from another one on, are the beginning of a secret, the most of them; never the whole of it. */
+function beginningAt(text: string, end: number, secret: string, from = 0): number {
+  for (let start = Math.max(from, end - secret.length + 1); start < end; start++)
+    if (text[start] === secret[0] && text.startsWith(secret.slice(0, end - start), start)) return end - start;
+  return 0;
+}
+
+/** Every string in the data of an event, with a key that names its field in all events. */
+function* stringsIn(event: Passing, value: unknown, path: string): Generator<Field> {
+  if (Array.isArray(value)) {
+    for (const each of value as unknown[]) yield* stringsIn(event, each, path);
+    return;
+  }
+  if (!isRecord(value)) return;
+  const place = INDEXES.map((name) => value[name])
+    .filter((index) => typeof index === "number" || typeof index === "string")
+    .join(",");
+  for (const [name, each] of Object.entries(value)) {
+    const key = `${path}/${place} ${name}`;
+    if (typeof each === "string") yield { event, key, owner: value, name };
+    else yield* stringsIn(event, each, key);
+  }
+}
+
+function valueOf({ owner, name }: Field): string {
+  const value = owner[name];
+  return typeof value === "string" ? value : "";
+}
+
+function setValue({ event, owner, name }: Field, value: string): void {
+  owner[name] = value;
+  event.isEdited = true;
+}
+
+/** Removes the last characters of parts, so many in all. */
+function blankTails(parts: readonly Part[], chars: number): void {
+  for (const part of tailsOf(parts, chars)) {
+    const value = valueOf(part);
+    setValue(part, value.slice(0, value.length - part.chars));
+  }
+}
+
+/** The parts that have the last characters, so many in all. */
+function tailsOf(parts: readonly Part[], chars: number): Part[] {
+  const tails: Part[] = [];
+  let left = chars;
+  for (const part of parts.toReversed()) {
+    if (left === 0) break;
+    const taken = Math.min(left, part.chars);
+    tails.unshift({ ...part, chars: taken });
+    left -= taken;
+  }
+  return tails;
+}
+
+/** The event with its changed data, and its other lines. */
+function rewritten({ bytes, json }: Passing): Uint8Array {
+  const lines = utf8.decode(bytes).split(/\r\n|\r|\n/);
+  const others = lines.filter((line) => line !== "" && !/^data(?::|$)/.test(line));
+  return encoder.encode(`${[...others, `data: ${JSON.stringify(json)}`].join("\n")}\n\n`);
+}
+
+function endsInBlankLine(bytes: Uint8Array): boolean {
+  const { length } = bytes;
+  return bytes[length - 1] === 0x0a && bytes[length - 2] === 0x0a;
+}

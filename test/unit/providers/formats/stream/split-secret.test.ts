@@ -1,0 +1,128 @@
+/** A provider that writes its key word by word: whatever the words, no client can join them to the key. */
+import { describe, expect, it } from "vitest";
+import { SplitSecrets } from "../../../../../src/providers/formats/stream/split-secret.ts";
+
+const KEY = "sk-proj-Zq7x0123456789abcdef";
+const BLANK = "[redacted]";
+
+/** What of the key may reach a client: its first characters, which are the same for everybody. */
+const SHOWN = KEY.slice(0, 3);
+
+type Family = { event: (text: string, index?: number) => string; other: string; textOf: (stream: string) => string };
+
+const dataOf = (stream: string): unknown[] =>
+  stream.split("\n").flatMap((line) => (/^data: [{]/.test(line) ? [JSON.parse(line.slice(6)) as unknown] : []));
+
+const FAMILIES: Record<string, Family> = {
+  chat: {
+    event: (content, index = 0) =>
+      `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", choices: [{ index, delta: { content } }] })}\n\n`,
+    other: 'data: {"id":"c","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n',
+    textOf: (stream) =>
+      dataOf(stream)
+        .map((each) => (each as { choices: { delta: { content?: string } }[] }).choices[0]?.delta.content ?? "")
+        .join(""),
+  },
+  responses: {
+    event: (delta, index = 0) =>
+      `event: response.output_text.delta\ndata: ${JSON.stringify({ type: "response.output_text.delta", item_id: "i", output_index: index, content_index: 0, delta })}\n\n`,
+    other: 'event: response.completed\ndata: {"type":"response.completed","response":{"id":"r"}}\n\n',
+    textOf: (stream) =>
+      dataOf(stream)
+        .map((each) => (each as { delta?: string }).delta ?? "")
+        .join(""),
+  },
+  messages: {
+    event: (text, index = 0) =>
+      `event: content_block_delta\ndata: ${JSON.stringify({ type: "content_block_delta", index, delta: { type: "text_delta", text } })}\n\n`,
+    other: 'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+    textOf: (stream) =>
+      dataOf(stream)
+        .map((each) => (each as { delta?: { text?: string } }).delta?.text ?? "")
+        .join(""),
+  },
+};
+
+/** What a client gets of events that arrive one by one. */
+function passed(events: readonly string[], secrets = [KEY]): { stream: string; pieces: string[] } {
+  const split = new SplitSecrets(secrets, BLANK);
+  const decoded = (bytes: readonly Uint8Array[]): string =>
+    bytes.map((each) => new TextDecoder().decode(each)).join("");
+  const pieces = events.map((event) => decoded(split.feed([new TextEncoder().encode(event)])));
+  pieces.push(decoded(split.end()));
+  return { stream: pieces.join(""), pieces };
+}
+
+/** The key in pieces of these lengths; the last has the rest. */
+function cut(lengths: readonly number[]): string[] {
+  const words: string[] = [];
+  let at = 0;
+  for (const length of lengths) words.push(KEY.slice(at, (at += length)));
+  return [...words, KEY.slice(at)];
+}
+
+describe.each(Object.entries(FAMILIES))("a key in a stream of %s", (_, { event, other, textOf }) => {
+  const streamOf = (words: readonly string[]) => [...["My key is "], ...words, " so."].map((word) => event(word));
+
+  it("is blanked wherever it is cut in two or three", () => {
+    for (let first = 1; first < KEY.length; first++) {
+      for (const second of [0, 1, 5]) {
+        if (first + second >= KEY.length) continue;
+        const text = textOf(passed([...streamOf(cut(second === 0 ? [first] : [first, second])), other]).stream);
+        // What left before there were four characters of it is all that is seen of the key.
+        expect([
+          `My key is ${BLANK} so.`,
+          ...[1, 2, 3].map((n) => `My key is ${KEY.slice(0, n)}${BLANK} so.`),
+        ]).toContain(text);
+      }
+    }
+  });
+
+  it("is blanked character by character, and in the middle of words, twice", () => {
+    const characters = textOf(passed([...streamOf([...KEY]), other]).stream);
+    expect(characters).toBe(`My key is ${SHOWN}${BLANK} so.`);
+    const words = [`x${KEY.slice(0, 9)}`, `${KEY.slice(9)}y${KEY.slice(0, 9)}`, `${KEY.slice(9)}z`];
+    expect(textOf(passed([...streamOf(words), other]).stream)).toBe(`My key is x${BLANK}y${BLANK}z so.`);
+  });
+
+  it("is blanked in each of several answers that are written in turns", () => {
+    const events = cut([6, 6, 6]).flatMap((word) => [event(word, 0), event(word, 1)]);
+    const { stream } = passed([...events, other]);
+    expect(textOf(stream)).toBe(BLANK.repeat(2));
+  });
+
+  it("leaves every other event as it came, and holds it only while it may be a key", () => {
+    const plain = [event("glass"), event("es, sk"), event("-proj"), event("ects "), event("are fine"), other];
+    const { stream, pieces } = passed(plain);
+    expect(stream).toBe(plain.join(""));
+    // `sk-proj` waits for what follows; nothing else does.
+    expect(pieces).toEqual([plain[0], plain[1], "", `${plain[2]}${plain[3]}`, plain[4], other, ""]);
+    expect(passed([event(KEY.slice(0, 20)), other]).stream).toBe(event(KEY.slice(0, 20)) + other);
+  });
+});
+
+describe("a stream of events", () => {
+  const { event, textOf } = FAMILIES["chat"] ?? { event: () => "", textOf: () => "" };
+
+  it("is one write where nothing is held, whatever chunks it comes in", () => {
+    const whole = [event("one"), event("two"), event("three")].join("");
+    expect(passed([whole]).pieces).toEqual([whole, ""]);
+    const bytes = Array.from({ length: whole.length }, (_, at) => whole.slice(at, at + 1));
+    expect(passed(bytes).stream).toBe(whole);
+  });
+
+  it("is searched for each secret of its upstream, with escapes too", () => {
+    const other = "tok-9876543210fedcba";
+    const events = [event(KEY.slice(0, 8)), event(KEY.slice(8)), event(other.slice(0, 8)), event(other.slice(8))];
+    expect(textOf(passed(events, [KEY, other]).stream)).toBe(BLANK + BLANK);
+    const escaped = events.map((each) => each.replaceAll("k-", "\\u006b-"));
+    expect(textOf(passed(escaped, [KEY, other]).stream)).toBe(BLANK + BLANK);
+  });
+
+  it("goes on when a field never does: no more than 64 events wait", () => {
+    const open = event(KEY.slice(0, 20), 1);
+    const rest = Array.from({ length: 100 }, () => event("word ", 0));
+    const { pieces } = passed([open, ...rest]);
+    expect(pieces.findIndex((piece) => piece !== "")).toBe(64);
+  });
+});
