@@ -70,7 +70,7 @@ def send(given, folder, tasks, assigned, results, found):
         for event in llm_stream(calls, **options):
             if event["type"] == "group_started":
                 group, conflicts = event["id"], event.get("conflicts", [])
-                timer = threading.Timer(DEADLINE_S, llm_cancel, [group])
+                timer = threading.Timer(DEADLINE_S, llm_cancel, [group, "abort"])
                 timer.daemon = True
                 timer.start()
                 for conflict in conflicts:

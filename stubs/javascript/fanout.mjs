@@ -18,6 +18,10 @@
  * names it, so that a restarted program that repeats it gets the recorded answer at no cost. If the connection is lost,
  * the request is repeated under the same key and is paid once. All other retries happen in the gateway.
  *
+ * Ctrl-C in a program that does not handle it cancels the queued calls of all requests; those in flight end, and a line
+ * on standard error says what was answered and spent, and how to continue. A request with an `idempotencyKey` goes on. A
+ * second Ctrl-C waits for nothing.
+ *
  * Types: /stubs/typescript.
  */
 
@@ -32,6 +36,9 @@ const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 /** The waits before a request whose connection was lost is repeated. */
 const RETRY_WAITS_MS = [250, 500, 1_000, 2_000];
 
+/** How long Ctrl-C waits for the end of calls in flight, at most. */
+const CANCEL_WAIT_MS = 60_000;
+
 const BUDGET_FIELDS = ["usd", "calls", "prompt_tokens", "completion_tokens"];
 
 /** What configure() has set. */
@@ -43,16 +50,20 @@ let epoch;
 /**
  * A failed call. `code`: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
  * `tool_error`; `status`: the HTTP status or null; `retryable`: whether the same call may succeed later;
- * `retryAfterMs`: the wait that the gateway suggests, or null.
+ * `retryAfterMs`: the wait that the gateway suggests, or null; `attempts`, `chargedUsd`: what a call has used up that was
+ * made, else null.
  */
 export class FanoutError extends Error {
-  constructor(message, code, { status = null, retryable = false, retryAfterMs = null, cause } = {}) {
+  constructor(message, code, { cause, ...facts } = {}) {
     super(message, { cause });
+    const { status = null, retryable = false, retryAfterMs = null, attempts = null, chargedUsd = null } = facts;
     this.name = "FanoutError";
     this.code = code;
     this.status = status;
     this.retryable = retryable;
     this.retryAfterMs = retryAfterMs;
+    this.attempts = attempts;
+    this.chargedUsd = chargedUsd;
   }
 }
 
@@ -129,6 +140,22 @@ function functionsOf(token) {
     return call("/dag", "tasks", keyedRequest({ tasks: [...tasks] }, options));
   }
 
+  /**
+   * Cancels the queued calls of a group, by its id or by the key of its request. Calls in flight end and cost what they
+   * cost; with `inFlight: "abort"` they are aborted and stay charged at their reservation. `waitMs`: how long to wait for
+   * their end, up to 60,000. Returns `{ groups, ids, counts, spent_usd }`; `groups` 0: there is none.
+   */
+  function llmCancel(group, { inFlight = "end", waitMs = 0, signal } = {}) {
+    const names = /^pg-\d+-\w+$/.test(group) ? "ids" : "idempotency_keys";
+    const body = { [names]: [group], in_flight: inFlight, wait_ms: waitMs };
+    return call("/groups/cancel", "counts", { signal, body });
+  }
+
+  /** Makes the calls of a group again that did not complete. Returns the answer of the new group, with all results. */
+  function llmRetry(group, options) {
+    return call(`/groups/${group}/retry`, "results", keyedRequest({}, options));
+  }
+
   /** Asks a prompt `n` times. Returns the vote: `{ decided, winner, agreement, … }`. `aggregate` changes its rule. */
   async function llmVote(prompt, n = 3, options = {}) {
     const fields = { aggregate: { strategy: "vote" }, ...options };
@@ -194,12 +221,13 @@ function functionsOf(token) {
     await llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
   }
 
-  const calls = { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote };
+  const calls = { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote, llmCancel, llmRetry };
   return { ...calls, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL };
 }
 
 const own = functionsOf(null);
 export const { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote } = own;
+export const { llmCancel, llmRetry } = own;
 export const { withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL } = own;
 
 function isText(value) {
@@ -239,7 +267,8 @@ function runOf(fields) {
 
 /** A request with a key, under which it is made and paid once however often it is sent. */
 function keyedRequest(fields, { signal, idempotencyKey, ...options } = {}) {
-  return { body: { ...options, ...fields }, signal, key: idempotencyKey ?? randomKey() };
+  const key = idempotencyKey ?? randomKey();
+  return { body: { ...options, ...fields }, signal, key, hasOwnKey: idempotencyKey != null };
 }
 
 function randomKey() {
@@ -257,7 +286,112 @@ async function answerTo(path, field, request) {
  * Yields the objects of an answer: one, or those of a stream. GET without a body. If the connection is lost, a request
  * with a key is repeated.
  */
-async function* exchange(path, { token, body, key, signal, streams = false }) {
+async function* exchange(path, request) {
+  if (!/^\/(query|batch|dag)$/.test(path)) return yield* repeated(path, request);
+  // While the program ends, it begins nothing new.
+  await interrupts.ended();
+  const done = interrupts.watch(request);
+  try {
+    for await (const answer of repeated(path, request)) {
+      await interrupts.ended();
+      yield answer;
+    }
+  } catch (error) {
+    await interrupts.ended();
+    throw error;
+  } finally {
+    done();
+  }
+}
+
+/** The requests under way whose queued calls Ctrl-C cancels, in a program that does not handle Ctrl-C itself. */
+const interrupts = {
+  open: new Set(),
+  ending: null,
+  stop: null,
+
+  /** Watches a request until the function that it returns is called. */
+  watch(request) {
+    this.open.add(request);
+    if (this.stop === null && globalThis.process?.listenerCount?.("SIGINT") === 0) {
+      const end = () => {
+        this.stop(); // A second Ctrl-C waits for nothing.
+        this.ending = this.end();
+      };
+      const { process } = globalThis;
+      process.on("SIGINT", end);
+      this.stop = () => {
+        process.off("SIGINT", end);
+        this.stop = null;
+      };
+    }
+    return () => {
+      this.open.delete(request);
+      if (this.open.size === 0) this.stop?.();
+    };
+  },
+
+  async ended() {
+    await this.ending;
+  },
+
+  async end() {
+    const line = await cancelled([...this.open]);
+    console.error(`fanout: interrupted. ${line}`);
+    globalThis.process.kill(globalThis.process.pid, "SIGINT");
+  },
+};
+
+/** Cancels requests and says what became of them. */
+async function cancelled(requests) {
+  const [owned, others] = [true, false].map((isOwn) => requests.filter(({ hasOwnKey }) => hasOwnKey === isOwn));
+  const lines = [];
+  try {
+    const byToken = new Map(others.map(({ token }) => [token ?? null, []]));
+    for (const { token, key } of others) byToken.get(token ?? null).push(key);
+    const done = await Promise.all([...byToken].map(([token, keys]) => cancelKeys(token, keys)));
+    if (done.length > 0) lines.push(endedLine(done));
+  } catch (error) {
+    lines.push(`Its calls go on (${error.message}).`);
+  }
+  if (owned.length > 0) {
+    const key = JSON.stringify(owned[0].key);
+    const again = `the same call with idempotencyKey: ${key} returns its answers, llmCancel(${key}) stops it`;
+    lines.push(`The gateway goes on with it: ${again}.`);
+  }
+  return lines.join(" ");
+}
+
+async function cancelKeys(token, keys) {
+  const body = { idempotency_keys: keys, wait_ms: CANCEL_WAIT_MS };
+  for (const waitMs of [...RETRY_WAITS_MS, null]) {
+    const done = await answerTo("/groups/cancel", "counts", { token, body });
+    if (done.groups > 0 || waitMs === null) return done;
+    await new Promise((resolve) => setTimeout(resolve, waitMs)); // The gateway may still read the request.
+  }
+}
+
+/** What the calls of cancelled requests have come to. */
+function endedLine(replies) {
+  const ids = replies.flatMap((done) => done.ids);
+  if (ids.length === 0) return "No call was made.";
+  const count = (state) => replies.reduce((sum, { counts }) => sum + counts[state], 0);
+  const calls = Object.keys(replies[0].counts).reduce((sum, state) => sum + count(state), 0);
+  const others = ["failed", "cancelled", "running"].filter((state) => count(state) > 0);
+  const rest = others.map((state) => `, ${count(state)} ${state}`).join("");
+  const spent = usdText(replies.reduce((sum, done) => sum + done.spent_usd, 0));
+  const line = `${count("completed")} of ${calls} calls answered${rest}, ${spent} spent.`;
+  if (calls === count("completed")) return line;
+  if (ids.length > 1 || calls === 1) return `${line} With an idempotencyKey, answers are kept for the next time.`;
+  return `${line} llmRetry(${JSON.stringify(ids[0])}) makes the rest and returns all answers.`;
+}
+
+/** An amount of money for people: `$0.0040`. */
+function usdText(usd) {
+  return `$${usd.toFixed(usd >= 0.0001 || usd <= 0 ? 4 : 1 - Math.floor(Math.log10(usd)))}`;
+}
+
+async function* repeated(path, { token, body, key, signal, streams = false }) {
   const base = gatewayUrl();
   const hangUp = new AbortController();
   const stop = AbortSignal.any(signal ? [signal, hangUp.signal] : [hangUp.signal]);
@@ -293,7 +427,8 @@ async function* exchange(path, { token, body, key, signal, streams = false }) {
 
 function gatewayUrl() {
   const url = settings.url || variable("FANOUT_URL") || variable("GATEWAY_URL") || URL_DEFAULT;
-  if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url)) return url.replace(/\/+$/, "");
+  // With the `/v1` that OpenAI's clients want, it is the same gateway.
+  if (/^https?:\/\/[^/?#@\s]+(\/[^?#\s]*)?$/i.test(url)) return url.replace(/\/+(v1\/*)?$/, "");
   throw new FanoutError(`FANOUT_URL must be an http:// or https:// address, not "${url}"`, "bad_url");
 }
 
@@ -379,7 +514,14 @@ function answerOf(text, { ok, status, headers }) {
   const { message = `unexpected answer: ${text.slice(0, 200)}`, code = "bad_answer" } = error;
   const { retryable = status === 408 || status === 503 } = error;
   const retryAfterMs = Number(headers.get("retry-after-ms")) || null;
-  throw new FanoutError(message, code, { status: ok ? null : status || null, retryable, retryAfterMs });
+  const { attempts = null, charged_usd: chargedUsd = null } = error;
+  throw new FanoutError(message, code, {
+    status: ok ? null : status || null,
+    retryable,
+    retryAfterMs,
+    attempts,
+    chargedUsd,
+  });
 }
 
 /** An environment variable. Deno throws for one that the program may not read. */

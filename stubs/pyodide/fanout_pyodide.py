@@ -36,6 +36,34 @@ import time
 import js
 from pyodide.ffi import JsException, to_js
 
+__all__ = [
+    "FanoutError",
+    "configure",
+    "llm_query",
+    "llm_query_batch",
+    "llm_stream",
+    "llm_dag",
+    "llm_vote",
+    "with_run",
+    "with_run_sync",
+    "llm_budget",
+    "llm_usage",
+    "tool_call",
+    "llm_log",
+    "FINAL",
+    "llm_query_sync",
+    "llm_query_batch_sync",
+    "llm_dag_sync",
+    "llm_vote_sync",
+    "llm_budget_sync",
+    "llm_usage_sync",
+    "tool_call_sync",
+    "llm_log_sync",
+    "FINAL_sync",
+    "llm_query_batched",
+    "llm_batch",
+]
+
 # The waits before a request whose connection was lost is repeated.
 _RETRY_WAITS_S = (0.25, 0.5, 1, 2)
 
@@ -61,13 +89,24 @@ class FanoutError(Exception):
         `bad_answer`, `tool_error`, `no_worker` (a call that blocks where it cannot)
     status: the HTTP status, or None if there was no answer
     retryable: whether the same call may succeed later
+    attempts, charged_usd: what a call has used up that was made; else None
     """
 
-    def __init__(self, message, code="bad_answer", status=None, retryable=False):
+    def __init__(
+        self,
+        message,
+        code="bad_answer",
+        status=None,
+        retryable=False,
+        attempts=None,
+        charged_usd=None,
+    ):
         super().__init__(message)
         self.code = code
         self.status = status
         self.retryable = retryable
+        self.attempts = attempts
+        self.charged_usd = charged_usd
 
 
 def configure(url, token):
@@ -340,7 +379,8 @@ async def _exchange(path, fields=None, last=None):
 
 def _request(fields, last):
     """Returns the gateway's address, and the request for `fetch`. GET without fields."""
-    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    # With the `/v1` that OpenAI's clients want, it is the same gateway.
+    base = re.sub("/+(v1/*)?$", "", _variable("URL")) or "http://127.0.0.1:8787"
     token = _child_token.get() or _variable("TOKEN")
     if not token:
         message = "no run token: configure() takes the token that POST /runs returns"
@@ -450,4 +490,11 @@ def _failure(answer, status=None):
     elif isinstance(error, str):
         error = {"message": error, "code": "tool_error"}
     retryable = error.get("retryable", status in (408, 503))
-    return FanoutError(error.get("message"), error.get("code"), status, retryable)
+    return FanoutError(
+        error.get("message"),
+        error.get("code"),
+        status,
+        retryable,
+        error.get("attempts"),
+        error.get("charged_usd"),
+    )

@@ -20,6 +20,10 @@ a header instead: a restarted program that repeats the call under the same key g
 recorded answer at no cost. If the connection is lost, the request is repeated under the
 same key and is paid once. All other retries happen in the gateway.
 
+Ctrl-C cancels the queued calls of all requests; those in flight end, and a line on
+standard error says what was answered and spent, and how to continue. A request with a key
+of its own goes on. A second Ctrl-C waits for nothing.
+
 A task that is cancelled closes its connection. Proxies are not used.
 """
 
@@ -28,12 +32,43 @@ import collections.abc
 import contextlib
 import contextvars
 import json
+import math
 import os
 import re
 import secrets
+import signal
 import socket
 import struct
+import sys
+import threading
 import weakref
+
+__all__ = [
+    "FanoutError",
+    "LazyQuery",
+    "llm_query",
+    "llm_query_batch",
+    "batch_llm_query",
+    "rlm_query",
+    "allm_query",
+    "llm_query_batched",
+    "llm_batch",
+    "rlm_query_batched",
+    "allm_query_batch",
+    "llm_stream",
+    "llm_dag",
+    "llm_context",
+    "llm_map",
+    "llm_retry",
+    "llm_cancel",
+    "llm_vote",
+    "with_run",
+    "llm_budget",
+    "llm_usage",
+    "tool_call",
+    "llm_log",
+    "FINAL",
+]
 
 # The waits before a request whose connection was lost is repeated.
 _RETRY_WAITS_S = (0.25, 0.5, 1, 2)
@@ -43,6 +78,9 @@ _TIMEOUT_S = 660
 
 # Calls at once in an event loop: each has a connection, and thus an open file.
 _CONNECTIONS_MAX = 256
+
+# How long Ctrl-C waits for the end of calls in flight, at most.
+_CANCEL_WAIT_S = 60
 
 _BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
 
@@ -63,13 +101,24 @@ class FanoutError(Exception):
         `bad_answer`, `tool_error`
     status: the HTTP status, or None if there was no answer
     retryable: whether the same call may succeed later
+    attempts, charged_usd: what a call has used up that was made; else None
     """
 
-    def __init__(self, message, code="bad_answer", status=None, retryable=False):
+    def __init__(
+        self,
+        message,
+        code="bad_answer",
+        status=None,
+        retryable=False,
+        attempts=None,
+        charged_usd=None,
+    ):
         super().__init__(message)
         self.code = code
         self.status = status
         self.retryable = retryable
+        self.attempts = attempts
+        self.charged_usd = charged_usd
 
 
 class LazyQuery(collections.abc.Coroutine):
@@ -200,6 +249,56 @@ async def llm_dag(tasks, **options):
     return await _call("/dag", {"tasks": list(tasks), **options}, expects="tasks")
 
 
+async def llm_context(text, name=None):
+    """Stores a text in the run and returns its id, which calls name as `context`.
+
+    The same text has the same id. The gateway puts it before each prompt; the requests of
+    this program stay short.
+    """
+    answer = await _call(
+        "/contexts", {"text": text, **_optional(name=name)}, expects="id"
+    )
+    return answer["id"]
+
+
+async def llm_map(
+    context, prompt, size=8000, by="chars", overlap=0, model=None, **options
+):
+    """Returns the answers to a prompt about each chunk of a text, in the text's order.
+
+        notes = await llm_map(book, "List the names in this part: {{chunk}}", size=20000)
+
+    context: a text, or the id of one. prompt: has `{{chunk}}` where a chunk goes. size: the
+    most characters of a chunk. by: `chars`, `lines`, `paragraphs` or `markdown`.
+    overlap: the most characters that a chunk repeats of the one before.
+    """
+    if not re.fullmatch("ctx_[0-9a-f]{32}", context):
+        context = await llm_context(context)
+    over = {"context": context, "split": {"by": by, "size": size, "overlap": overlap}}
+    fields = {"over": over, "prompt": prompt, **_optional(model=model), **options}
+    return (await _call("/batch", fields, expects="results"))["results"]
+
+
+async def llm_retry(group):
+    """Makes the calls of a group again that did not complete; the others keep their answers.
+
+    Returns the answer of the new group, with all results.
+    """
+    return await _call(f"/groups/{group}/retry", {}, expects="results")
+
+
+async def llm_cancel(group, in_flight="end", wait_s=0):
+    """Cancels the queued calls of a group, by its id or by the key of its request.
+
+    Calls in flight end and cost what they cost; with `in_flight="abort"` they are aborted
+    and stay charged at their reservation. `wait_s`: how long to wait for their end, up to
+    60. Returns `groups` (0 = there is none), `counts` and `spent_usd`.
+    """
+    names = "ids" if re.fullmatch(r"pg-\d+-\w+", group) else "idempotency_keys"
+    fields = {names: [group], "in_flight": in_flight, "wait_ms": int(wait_s * 1000)}
+    return await _call("/groups/cancel", fields, expects="counts")
+
+
 async def llm_vote(prompt, n=3, model=None, **options):
     """Asks a prompt `n` times. Returns the vote: `decided`, `winner`, `agreement`, …
 
@@ -323,9 +422,142 @@ async def _exchange(path, fields=None, last=None):
     If the connection is lost, the request is repeated under the same idempotency key,
     where the gateway knows one.
     """
-    repeatable = re.fullmatch("/query|/batch|/dag|/runs|.*/close", path) is not None
+    own_key = (fields or {}).get("idempotency_key")
+    key = own_key or secrets.token_hex(16)
+    if not re.fullmatch("/query|/batch|/dag", path):
+        async for answer in _repeated(path, fields, last, key):
+            yield answer
+        return
+    # While it ends, the program begins nothing new.
+    await _interrupts.ended()
+    with _interrupts.watching(key, own_key is not None):
+        try:
+            async for answer in _repeated(path, fields, last, key):
+                await _interrupts.ended()
+                yield answer
+        except FanoutError:
+            await _interrupts.ended()
+            raise
+
+
+class _Interrupts:
+    """The requests under way in which Ctrl-C cancels what is queued."""
+
+    def __init__(self):
+        self._open = {}  # The token and whether the key is the program's own, by key.
+        self._before = None  # What handles Ctrl-C otherwise.
+        self._ending = None
+
+    @contextlib.contextmanager
+    def watching(self, key, is_own):
+        self._open[key] = (_token(), is_own)
+        self._watch()
+        try:
+            yield
+        finally:
+            self._open.pop(key, None)
+            if not self._open:
+                self._unwatch()
+
+    async def ended(self):
+        if self._ending is not None:
+            await asyncio.shield(self._ending)
+
+    def _watch(self):
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.getsignal(signal.SIGINT) if is_main else None
+        if self._before is None and callable(before):
+            self._before, loop = before, asyncio.get_running_loop()
+            end = lambda: setattr(self, "_ending", loop.create_task(self._end()))
+
+            def interrupted(number, frame):
+                # A second Ctrl-C waits for nothing.
+                self._unwatch()
+                loop.call_soon_threadsafe(end)
+
+            self._handler = interrupted
+            signal.signal(signal.SIGINT, interrupted)
+
+    def _unwatch(self):
+        if self._before is not None:
+            if signal.getsignal(signal.SIGINT) is self._handler:
+                signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    async def _end(self):
+        try:
+            print("fanout: interrupted. " + await self._cancelled(), file=sys.stderr)
+        finally:
+            self._ending = None
+            signal.raise_signal(signal.SIGINT)
+
+    async def _cancelled(self):
+        """Cancels the requests that Ctrl-C has interrupted; returns what became of them."""
+        keys, own = {}, []
+        for key, (token, is_own) in self._open.items():
+            if is_own:
+                own.append(key)
+            else:
+                keys.setdefault(token, []).append(key)
+        lines = []
+        try:
+            replies = [_cancel(token, names) for token, names in keys.items()]
+            done = await asyncio.gather(*replies)
+            lines += [_ended_line(done)] if done else []
+        except FanoutError as cause:
+            lines.append(f"Its calls go on ({cause}).")
+        if own:
+            again = f"the same call with idempotency_key={own[0]!r} returns its answers"
+            stop = f"llm_cancel({own[0]!r}) stops it"
+            lines.append(f"The gateway goes on with it: {again}, {stop}.")
+        return " ".join(lines)
+
+
+_interrupts = _Interrupts()
+
+
+async def _cancel(token, keys):
+    fields = {"idempotency_keys": keys, "wait_ms": _CANCEL_WAIT_S * 1000}
+    _child_token.set(token)
+    for wait_s in _RETRY_WAITS_S:
+        (done,) = [each async for each in _exchange("/groups/cancel", fields)]
+        if done["groups"] > 0:
+            break
+        await asyncio.sleep(wait_s)  # The gateway may still read the request.
+    return done
+
+
+def _ended_line(replies):
+    """Returns what the calls of cancelled requests have come to."""
+    states = ("completed", "failed", "cancelled", "running", "queued", "skipped")
+    counts = {each: sum(done["counts"][each] for done in replies) for each in states}
+    calls = sum(counts.values())
+    ids = [each for done in replies for each in done["ids"]]
+    if not ids:
+        return "No call was made."
+    others = ("failed", "cancelled", "running")
+    rest = "".join(f", {counts[each]} {each}" for each in others if counts[each])
+    spent = sum(done["spent_usd"] for done in replies)
+    line = (
+        f"{counts['completed']} of {calls} calls answered{rest}, {_usd(spent)} spent."
+    )
+    if calls == counts["completed"]:
+        return line
+    if len(ids) == 1 and calls > 1:
+        return line + f" llm_retry({ids[0]!r}) makes the rest and returns all answers."
+    return line + " With an idempotency_key, answers are kept for the next time."
+
+
+def _usd(usd):
+    """Returns an amount of money for people: `$0.0040`."""
+    digits = 4 if usd >= 0.0001 or usd <= 0 else 1 - math.floor(math.log10(usd))
+    return f"${usd:.{digits}f}"
+
+
+async def _repeated(path, fields, last, key):
+    repeatable = re.fullmatch("/(query|batch|dag|runs|contexts)|.*/close", path)
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
-    base, host, port, tls, request = _request(path, fields, last)
+    base, host, port, tls, request = _request(path, fields, last, key)
     timeout_s = _TIMEOUT_S + ((fields or {}).get("timeout_ms") or 0) / 1000
     timeout_s = float(os.environ.get("FANOUT_TIMEOUT_S") or timeout_s)
     seen = set()
@@ -353,15 +585,20 @@ async def _exchange(path, fields=None, last=None):
         await asyncio.sleep(wait_s)
 
 
-def _request(path, fields, last):
+def _token():
+    return _child_token.get() or _variable("TOKEN")
+
+
+def _request(path, fields, last, key):
     """Returns the gateway's address, host, port, whether it has TLS, and the request."""
-    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    # With the `/v1` that OpenAI's clients want, it is the same gateway.
+    base = re.sub("/+(v1/*)?$", "", _variable("URL")) or "http://127.0.0.1:8787"
     url = re.fullmatch(
         r"(https?)://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[!-~]*)?",
         base,
         re.IGNORECASE | re.ASCII,
     )
-    token = _child_token.get() or _variable("TOKEN")
+    token = _token()
     if not token:
         message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns"
         raise FanoutError(message, "no_token")
@@ -369,11 +606,10 @@ def _request(path, fields, last):
         message = f"FANOUT_URL must be an http:// or https:// address, not {base!r}"
         raise FanoutError(message, "bad_url")
     scheme, host, port, prefix = url.groups(default="")
-    key = secrets.token_hex(16)
     data = ""
     if fields is not None:
         fields = dict(fields)
-        key = fields.pop("idempotency_key", key)
+        fields.pop("idempotency_key", None)
         data = json.dumps(fields)
     lines = [
         f"{'GET' if fields is None else 'POST'} {prefix}{path} HTTP/1.1",
@@ -463,4 +699,11 @@ def _failure(answer, status=None):
     elif isinstance(error, str):
         error = {"message": error, "code": "tool_error"}
     retryable = error.get("retryable", status in (408, 503))
-    return FanoutError(error.get("message"), error.get("code"), status, retryable)
+    return FanoutError(
+        error.get("message"),
+        error.get("code"),
+        status,
+        retryable,
+        error.get("attempts"),
+        error.get("charged_usd"),
+    )

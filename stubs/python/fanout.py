@@ -20,6 +20,10 @@ a header instead: a restarted program that repeats the call under the same key g
 recorded answer at no cost. If the connection is lost, the request is repeated under the
 same key and is paid once. All other retries happen in the gateway.
 
+Ctrl-C in the main thread cancels the queued calls of a request; those in flight end, and
+a line on standard error says what was answered and spent, and how to continue. A request
+with a key of its own goes on. A second Ctrl-C waits for nothing.
+
 For asyncio use /stubs/python-async.
 """
 
@@ -27,6 +31,7 @@ import contextlib
 import contextvars
 import http.client
 import json
+import math
 import os
 import re
 import secrets
@@ -35,6 +40,38 @@ import threading
 import time
 from urllib import request as urlrequest
 
+__all__ = [
+    "FanoutError",
+    "llm_query",
+    "llm_query_batch",
+    "rlm_query",
+    "llm_query_batched",
+    "llm_batch",
+    "rlm_query_batched",
+    "llm_stream",
+    "llm_context",
+    "llm_map",
+    "llm_dag",
+    "llm_plan",
+    "llm_group",
+    "llm_report",
+    "llm_retry",
+    "llm_cancel",
+    "llm_vote",
+    "with_run",
+    "llm_budget",
+    "llm_usage",
+    "llm_run",
+    "llm_events",
+    "llm_worker_token",
+    "tool_call",
+    "llm_work",
+    "llm_log",
+    "FINAL",
+    "FINAL_VAR",
+    "SUBMIT",
+]
+
 # The waits before a request whose connection was lost is repeated.
 _RETRY_WAITS_S = (0.25, 0.5, 1, 2)
 
@@ -42,6 +79,9 @@ _RETRY_WAITS_S = (0.25, 0.5, 1, 2)
 _TIMEOUT_S = 660
 
 _BUDGET_FIELDS = ("usd", "calls", "prompt_tokens", "completion_tokens")
+
+# How long Ctrl-C waits for the end of calls in flight, at most.
+_CANCEL_WAIT_S = 60
 
 # Names this life of the program, so that a run that records can replay the one before.
 _EPOCH = secrets.token_hex(16)
@@ -58,16 +98,26 @@ class FanoutError(Exception):
     status: the HTTP status, or None if there was no answer
     retryable: whether the same call may succeed later
     retry_after_s: the wait that the gateway suggests, or None
+    attempts, charged_usd: what a call has used up that was made; else None
     """
 
     def __init__(
-        self, message, code="unknown", status=None, retryable=False, retry_after_s=None
+        self,
+        message,
+        code="unknown",
+        status=None,
+        retryable=False,
+        retry_after_s=None,
+        attempts=None,
+        charged_usd=None,
     ):
         super().__init__(message)
         self.code = code
         self.status = status
         self.retryable = retryable
         self.retry_after_s = retry_after_s
+        self.attempts = attempts
+        self.charged_usd = charged_usd
 
 
 def llm_query(prompt, model=None, **params):
@@ -208,9 +258,16 @@ def llm_retry(group):
     return _call(f"/groups/{group}/retry", {}, expects="results")
 
 
-def llm_cancel(group):
-    """Cancels what of a group has not ended."""
-    return _call(f"/groups/{group}", method="DELETE", expects="status")
+def llm_cancel(group, in_flight="end", wait_s=0):
+    """Cancels the queued calls of a group, by its id or by the key of its request.
+
+    Calls in flight end and cost what they cost; with `in_flight="abort"` they are aborted
+    and stay charged at their reservation. `wait_s`: how long to wait for their end, up to
+    60. Returns `groups` (0 = there is none), `counts` and `spent_usd`.
+    """
+    names = "ids" if re.fullmatch(r"pg-\d+-\w+", group) else "idempotency_keys"
+    fields = {names: [group], "in_flight": in_flight, "wait_ms": int(wait_s * 1000)}
+    return _call("/groups/cancel", fields, expects="counts")
 
 
 def llm_vote(prompt, n=3, model=None, **options):
@@ -446,10 +503,76 @@ def _exchange(path, fields, read, accept="application/json", method=None):
     If the connection is lost, the request is repeated under the same idempotency key,
     where the gateway knows one.
     """
+    key = (fields or {}).get("idempotency_key") or secrets.token_hex(16)
+    told = []  # Whether a line about an interruption was written.
+
+    @contextlib.contextmanager
+    def interruptible():
+        try:
+            yield
+        except KeyboardInterrupt:
+            if not told and re.fullmatch("/(query|batch|dag)", path):
+                told.append(True)
+                is_own = bool(fields.get("idempotency_key"))
+                line = "fanout: interrupted. " + _interrupted(key, is_own)
+                print(line, file=sys.stderr, flush=True)
+            raise
+
+    def read_on(reply):
+        # Within the connection: once it is closed, calls in flight have 25 s.
+        with interruptible():
+            yield from read(reply)
+
+    with interruptible():
+        yield from _repeated(path, fields, key, read_on, accept, method)
+
+
+def _interrupted(key, is_own):
+    """Cancels a request that Ctrl-C has interrupted; returns what became of it."""
+    if is_own:
+        again = f"the same call with idempotency_key={key!r} returns its answers"
+        return f"The gateway goes on: {again}, llm_cancel({key!r}) stops it."
+    try:
+        for wait_s in _RETRY_WAITS_S:
+            done = llm_cancel(key, wait_s=_CANCEL_WAIT_S)
+            if done["groups"] > 0:
+                return _ended(done)
+            time.sleep(wait_s)  # The gateway may still read the request.
+    except KeyboardInterrupt:
+        return "The calls in flight end in the gateway; nothing else starts."
+    except FanoutError as cause:
+        return f"Its calls go on ({cause}). llm_cancel({key!r}) stops them."
+    return "No call was made."
+
+
+def _ended(done):
+    """Returns what the calls of a cancelled request have come to."""
+    counts = done["counts"]
+    calls = sum(counts.values())
+    others = ("failed", "cancelled", "running")
+    rest = "".join(f", {counts[each]} {each}" for each in others if counts[each])
+    cost = f"{_usd(done['spent_usd'])} spent"
+    line = f"{counts['completed']} of {calls} calls answered{rest}, {cost}."
+    if calls == counts["completed"]:
+        return line
+    if calls == 1:
+        return line + " With an idempotency_key, its answer is kept for the next time."
+    return (
+        f"{line} llm_retry({done['ids'][0]!r}) makes the rest and returns all answers."
+    )
+
+
+def _usd(usd):
+    """Returns an amount of money for people: `$0.0040`."""
+    digits = 4 if usd >= 0.0001 or usd <= 0 else 1 - math.floor(math.log10(usd))
+    return f"${usd:.{digits}f}"
+
+
+def _repeated(path, fields, key, read, accept, method):
     base, host = _gateway()
     repeatable = re.fullmatch("/(query|batch|dag|runs|contexts)|.*/close", path)
     waits_s = (*_RETRY_WAITS_S, None) if repeatable else (None,)
-    request, timeout_s = _request(base + path, fields, accept, repeatable)
+    request, timeout_s = _request(base + path, fields, accept, repeatable and key)
     request.method = method or request.get_method()
     handlers = [_NoRedirect]
     # An egress proxy does not reach this machine's own addresses.
@@ -476,7 +599,8 @@ def _exchange(path, fields, read, accept="application/json", method=None):
 
 def _gateway():
     """Returns the gateway's address and the host in it."""
-    base = _variable("URL").rstrip("/") or "http://127.0.0.1:8787"
+    # With the `/v1` that OpenAI's clients want, it is the same gateway.
+    base = re.sub("/+(v1/*)?$", "", _variable("URL")) or "http://127.0.0.1:8787"
     address = re.fullmatch(
         r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/\S*)?", base, re.IGNORECASE
     )
@@ -486,7 +610,7 @@ def _gateway():
     return base, address[1]
 
 
-def _request(url, fields, accept, repeatable):
+def _request(url, fields, accept, key):
     """Returns the request, and how long the gateway may be silent, in seconds."""
     token = _child_token.get() or _variable("TOKEN")
     if not re.fullmatch("[!-~]+", token):
@@ -510,8 +634,8 @@ def _request(url, fields, accept, repeatable):
         fields = dict(fields)
         if fields.get("model", "") is None:
             del fields["model"]
-        if repeatable:
-            key = fields.pop("idempotency_key", None) or secrets.token_hex(16)
+        if key:
+            fields.pop("idempotency_key", None)
             headers["idempotency-key"] = key
         data = json.dumps(fields).encode("ascii")
         timeout_s += (fields.get("timeout_ms") or 0) / 1000
@@ -549,4 +673,6 @@ def _failure(answer, status=None, retry_after=None):
         status,
         error.get("retryable", status in (408, 503)),
         float(retry_after) if str(retry_after).isdigit() else None,
+        error.get("attempts"),
+        error.get("charged_usd"),
     )

@@ -240,6 +240,9 @@ export class FanoutError extends Error {
   /** Whether the same call may succeed later. */
   readonly retryable: boolean;
   readonly retryAfterMs: number | null;
+  /** What a call has used up that was made; else null. */
+  readonly attempts: number | null;
+  readonly chargedUsd: number | null;
 }
 /** Limits of a child run, reserved in its parent; an omitted one is an equal split of what remains there. */
 export interface RunLimits {
@@ -301,6 +304,8 @@ export interface ChildRun {
   readonly llmMap: typeof llmMap;
   readonly llmDag: typeof llmDag;
   readonly llmVote: typeof llmVote;
+  readonly llmCancel: typeof llmCancel;
+  readonly llmRetry: typeof llmRetry;
   readonly withRun: typeof withRun;
   readonly llmBudget: typeof llmBudget;
   readonly llmUsage: typeof llmUsage;
@@ -363,6 +368,26 @@ export function llmMap<Style extends ErrorStyle = "bracket">(
 export function llmDag(tasks: Iterable<Task>, options?: DagOptions): Promise<Graph>;
 /** Asks a prompt `n` times, 3 by default. */
 export function llmVote(prompt: Prompt, n?: number, options?: BatchOptions): Promise<Vote>;
+/** The calls of cancelled groups; `groups` 0: there is none of that name. */
+export interface Cancellation {
+  groups: number;
+  ids: string[];
+  /** Groups that have calls in flight. */
+  running: number;
+  counts: Record<"queued" | "running" | "completed" | "failed" | "skipped" | "cancelled", number>;
+  spent_usd: number;
+  unknown: string[];
+}
+/** Cancels the queued calls of a group, by its id or by the key of its request. Calls in flight end, or are aborted. */
+export function llmCancel(
+  group: string,
+  options?: CallOptions & { inFlight?: "end" | "abort" | undefined; waitMs?: number | undefined },
+): Promise<Cancellation>;
+/** Makes the calls of a group again that did not complete. */
+export function llmRetry(
+  group: string,
+  options?: CallOptions,
+): Promise<{ id: string; results: unknown[]; [field: string]: unknown }>;
 /** Opens a child run for the time of `scope`, and returns what `scope` returns. */
 export function withRun<Value>(settings: RunSettings, scope: (run: ChildRun) => Value | Promise<Value>): Promise<Value>;
 /** Child runs are included: the limit of an open one is `reserved`, what a closed one has spent is `spent`. */

@@ -199,6 +199,7 @@ describe("a group whose calls in flight may end", () => {
     expect(reply).toEqual({
       object: "cancellation",
       groups: 2,
+      ids: [expect.stringMatching(/^pg-/), expect.stringMatching(/^pg-/)],
       running: 0,
       counts,
       spent_usd: budget.usd.spent,

@@ -31,7 +31,7 @@ export function stopGroups(
   nowMs: number,
 ): CancelGroupsReply {
   const counts = { queued: 0, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
-  const reply: CancelGroupsReply = { groups: 0, running: [], counts, costNanoUsd: 0, unknown: [] };
+  const reply: CancelGroupsReply = { ids: [], running: [], counts, costNanoUsd: 0, unknown: [] };
   if (run === null) return { ...reply, unknown: [...keys, ...ids] };
   const seen = new Set<number>();
   const stop = (name: string, seq: number | null): void => {
@@ -40,7 +40,7 @@ export function stopGroups(
     const view = seq === null ? null : groupView(run, store, seq, nowMs);
     if (seq === null || view === null) return void reply.unknown.push(name);
     seen.add(seq);
-    reply.groups += 1;
+    reply.ids.push(view.id);
     if (view.status === "running") reply.running.push(name);
     for (const state of SLOT_STATES) counts[state] += view.counts[state];
     reply.costNanoUsd += view.usage.costNanoUsd;

@@ -31,6 +31,7 @@ async function cancelGroups(c: Context<AppEnv>): Promise<Response> {
   }
 }
 
-function shown({ groups, running, counts, costNanoUsd, unknown }: CancelGroupsReply): CancelGroupsDocument {
-  return { object: "cancellation", groups, running: running.length, counts, spent_usd: usdOf(costNanoUsd), unknown };
+function shown({ ids, running, counts, costNanoUsd, unknown }: CancelGroupsReply): CancelGroupsDocument {
+  const found = { groups: ids.length, ids, running: running.length };
+  return { object: "cancellation", ...found, counts, spent_usd: usdOf(costNanoUsd), unknown };
 }

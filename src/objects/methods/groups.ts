@@ -163,7 +163,7 @@ export type CancelGroupsRequest = { keys: string[]; ids: string[]; inFlight: InF
 
 /** How these groups are by now. `running`: the names of those that have calls in flight; `unknown`: names of no group. */
 export type CancelGroupsReply = {
-  groups: number;
+  ids: string[];
   running: string[];
   counts: Record<SlotState, number>;
   costNanoUsd: number;
