@@ -6,13 +6,12 @@
 import type { AnswerParts, Classification, FailureClass, Included, StopReason } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, RESPONSE_BYTES_MAX } from "../limits.ts";
-import { type AnswerError, errorIn, errorWords, type ErrorWords } from "./formats/response/error.ts";
+import type { AnswerError, ErrorWords } from "./formats/response/error.ts";
 import type { BodyText } from "./read-body.ts";
 import type { AnswerRead } from "./formats/response/chat.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Treatment } from "./failure-table.ts";
 import { kindOf } from "./kinds/table.ts";
-import { stopOf } from "./limits/stop.ts";
 import { shownCode, shownMessage, withoutOwnSecrets } from "./redact.ts";
 import { readRetryAfterMs } from "./retry-after.ts";
 
@@ -43,9 +42,10 @@ export function classify(
   } catch {
     return notJson(upstream, answer, body.text);
   }
-  const error = errorIn(json);
+  const { readAnswer, failures } = kindOf(upstream);
+  const error = failures.errorIn(json);
   if (error !== null) return classifyErrorIn200(upstream, answer, error);
-  const read = kindOf(upstream).readAnswer(json);
+  const read = readAnswer(json);
   return read.ok ? delivered(upstream, model, read, read.partsIn(body.text, include)) : unread(upstream, status, read);
 }
 
@@ -62,17 +62,18 @@ function classifyStatus(upstream: Upstream, answer: HttpAnswer): Classification 
     const reason = upstreamError(upstream, status === 0 ? null : status, message, { retryable: false });
     return answered("rejected", reason);
   }
-  const words = errorWords(body?.ok === true ? body.text : "");
+  const { failures } = kindOf(upstream);
+  const words = failures.wordsOf(body?.ok === true ? body.text : "");
   const shown = shownMessage(words.message, upstream);
   const quote = shown === "" ? "" : `: ${shown}`;
   const treatment = isUnread400(answer)
     ? ({ class: "unknown", retryable: false } as const)
-    : kindOf(upstream).failures.treatmentOf(status, words.codes, upstream.errorsCost);
+    : failures.treatmentOf(status, words.codes, upstream.errorsCost);
   const what =
     status === 401 || status === 403
       ? `refused the gateway's credentials (status ${status})${quote}`
       : `answered ${status}${quote}`;
-  const stop = stopOf(status, words);
+  const stop = failures.stopOf(status, words);
   return byStatus(
     upstream,
     { status, message: `${upstream.name} ${what}`, codes: words.codes, treatment, stop },
@@ -112,7 +113,7 @@ function classifyErrorIn200(upstream: Upstream, answer: HttpAnswer, error: Answe
   const { codes } = error;
   const status = error.status ?? answer.status;
   const message = `${upstream.name} answered ${answer.status} with an error: ${shownMessage(error.message, upstream)}`;
-  const stop = error.status === null || error.afterStart ? null : stopOf(error.status, error);
+  const stop = error.status === null || error.afterStart ? null : kindOf(upstream).failures.stopOf(error.status, error);
   return byStatus(upstream, { status, message, codes, treatment: treatmentIn200(upstream, error), stop }, answer);
 }
 

@@ -2,7 +2,7 @@
 import type { Reason } from "../errors.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Endpoint } from "../call.ts";
-import { kindOf } from "./kinds/table.ts";
+import { keyHeadersOf, kindOf } from "./kinds/table.ts";
 import { withoutOwnSecrets } from "./redact.ts";
 
 /** Headers of the client that are forwarded to an upstream; no others are. */
@@ -26,9 +26,7 @@ export function relayHeaders(upstream: Upstream, client: (name: string) => strin
     const value = client(name);
     if (value !== undefined) headers[name] = value;
   }
-  const kind = kindOf(upstream);
-  const key = upstream.apiKey === null ? {} : kind.keyHeaders(upstream.apiKey);
-  return { ...kind.headers, ...headers, ...upstream.headers, ...key };
+  return { ...kindOf(upstream).headers, ...headers, ...upstream.headers, ...keyHeadersOf(upstream) };
 }
 
 /**

@@ -164,9 +164,3 @@ function rulesOf(codes: readonly string[]): CodeRule[] {
 function folded(code: string): string {
   return code.toLowerCase().replace(/[^a-z0-9]/g, "");
 }
-
-/** What the failures of a kind of upstream mean. */
-export type FailureTable = { treatmentOf: typeof treatmentOf; isFinal: typeof isFinal };
-
-/** The table above: most providers answer in OpenAI's words. */
-export const COMMON_FAILURES: FailureTable = { treatmentOf, isFinal };

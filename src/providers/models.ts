@@ -3,7 +3,7 @@ import * as z from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
-import { kindOf } from "./kinds/table.ts";
+import { keyHeadersOf, kindOf } from "./kinds/table.ts";
 import { withoutOwnSecrets } from "./redact.ts";
 
 /** The last second of the year 9999, the end of what timestamps can show. */
@@ -26,11 +26,10 @@ export type ListedModel = { id: string; created: number };
 
 /** The request for an upstream's list of models; null for an upstream that has no list. */
 export function modelsRequest(upstream: Upstream): { url: string; headers: Record<string, string> } | null {
-  const { baseUrl, apiKey, cassette } = upstream;
+  const { baseUrl, cassette } = upstream;
   const kind = kindOf(upstream);
   if (kind.models === null || cassette?.mode === "replay") return null;
-  const key = apiKey === null ? {} : kind.keyHeaders(apiKey);
-  const headers = { accept: "application/json", ...kind.headers, ...upstream.headers, ...key };
+  const headers = { accept: "application/json", ...kind.headers, ...upstream.headers, ...keyHeadersOf(upstream) };
   return { url: `${baseUrl}${kind.models}`, headers };
 }
 

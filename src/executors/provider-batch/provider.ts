@@ -7,6 +7,7 @@ import { LineSplitter } from "../../batch/lines.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
 import { errorWords } from "../../providers/formats/response/error.ts";
+import { keyHeadersOf } from "../../providers/kinds/table.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { discard, readBody } from "../../providers/read-body.ts";
 import { readRetryAfterMs } from "../../providers/retry-after.ts";
@@ -174,11 +175,9 @@ class Requests {
   }
 
   #headers(isJson: boolean): Record<string, string> {
-    const { apiKey, headers } = this.#upstream;
-    const sent: Record<string, string> = { accept: "application/json", "user-agent": "fanout", ...headers };
-    if (isJson) sent["content-type"] = "application/json";
-    if (apiKey !== null) sent["authorization"] = `Bearer ${apiKey}`;
-    return sent;
+    const sent = { accept: "application/json", "user-agent": "fanout", ...this.#upstream.headers };
+    const type = isJson ? { "content-type": "application/json" } : {};
+    return { ...sent, ...type, ...keyHeadersOf(this.#upstream) };
   }
 }
 

@@ -6,10 +6,10 @@ import type { TokenPrice } from "../../run/money/token-price.ts";
 import type { PromptCache } from "../cache-rules.ts";
 import type { Entry, ParsedUpstreams } from "../config/parsed.ts";
 import type { Upstream } from "../config/types.ts";
-import type { FailureTable } from "../failure-table.ts";
 import type { AggregatedFamily } from "../formats/aggregate/stream.ts";
 import type { AnswerRead } from "../formats/response/chat.ts";
 import type { LimitHeaders } from "../limits/rate-headers.ts";
+import type { Failures } from "./failures.ts";
 
 /** The HTTP request of one attempt, always a POST. `headers` contain the provider key: never log or return them. */
 export type UpstreamRequest<Body extends string | Uint8Array = string> = {
@@ -54,8 +54,8 @@ export type Kind = {
   readAnswer: (json: unknown) => AnswerRead;
   /** The events of its streams, of a call that is a prompt or messages. */
   streams: AggregatedFamily;
-  /** What its failures mean, and which of them are free. */
-  failures: FailureTable;
+  /** How it reports failures, what they mean, and which of them are free. */
+  failures: Failures;
   /** The headers that show the limits of a key. */
   limitHeaders: LimitHeaders;
   /** How it caches the beginning of prompts, unless the configuration says so. */

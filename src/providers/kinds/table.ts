@@ -14,6 +14,11 @@ export function kindOf({ kind }: Pick<Upstream, "kind">): Kind {
   return KINDS[kind];
 }
 
+/** The headers that carry an upstream's key: never log or return them. Empty if it has none. */
+export function keyHeadersOf({ kind, apiKey }: Pick<Upstream, "kind" | "apiKey">): Record<string, string> {
+  return apiKey === null ? {} : KINDS[kind].keyHeaders(apiKey);
+}
+
 /** Whether requests to an upstream go over the network. */
 export function isRemote(upstream: Pick<Upstream, "kind">): boolean {
   return kindOf(upstream).sends === "network";

@@ -6,9 +6,9 @@ import { baseUrlField, commonFields, commonOf, pricesOf, remoteFields, type Cach
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
 import { remoteOf, withoutEndSlash } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
-import { COMMON_FAILURES } from "../../failure-table.ts";
 import { readAnthropicMessage } from "../../formats/anthropic/answer.ts";
 import { COMMON_LIMIT_HEADERS } from "../../limits/rate-headers.ts";
+import { COMMON_FAILURES } from "../failures.ts";
 import type { Kind } from "../kind.ts";
 import { buildAnthropicRequest, keyHeaders, VERSION_HEADERS } from "./request.ts";
 

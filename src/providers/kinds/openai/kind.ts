@@ -7,10 +7,10 @@ import { baseUrlField, batchField, commonFields, commonOf, pricesOf, remoteField
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
 import { remoteOf, withoutEndSlash } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
-import { COMMON_FAILURES } from "../../failure-table.ts";
 import { readCompletion } from "../../formats/response/chat.ts";
 import { COMMON_LIMIT_HEADERS } from "../../limits/rate-headers.ts";
 import { WRITTEN_UNASKED } from "../cache-writes.ts";
+import { COMMON_FAILURES } from "../failures.ts";
 import type { AutomaticCache, Kind } from "../kind.ts";
 import { bearer, buildRequest } from "./request.ts";
 

@@ -1,4 +1,6 @@
 /** The table of kinds: what a record promises holds for each kind, through the readers that all of them share. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Endpoint } from "../../../../src/call.ts";
 import type { Upstream } from "../../../../src/providers/config/types.ts";
@@ -53,16 +55,28 @@ describe.each(names)("the kind %s", (kind) => {
     expect(parsed.ok).toBe(record.isRecordable);
     if (!parsed.ok) {
       expect(parsed.path).toBe("UPSTREAMS.tape.upstream.kind");
-      expect(parsed.message).toBe('must be "openai", "anthropic" or "simulated"');
+      const listed = names.filter((name) => KINDS[upstreamOf(name).kind].isRecordable);
+      for (const name of listed) expect(parsed.message).toContain(`"${name}"`);
+      expect(parsed.message).not.toContain(`"${kind}"`);
     }
   });
 });
 
 it("names all kinds to who configures another", () => {
-  const parsed = parseUpstreams({ up: { kind: "other" } }, {});
-  expect(parsed).toEqual({
+  const listed = names.map((name) => `"${name}"`).join(", ");
+  expect(parseUpstreams({ up: { kind: "other" } }, {})).toEqual({
     ok: false,
     path: "UPSTREAMS.up.kind",
-    message: 'must be "openai", "anthropic", "simulated", "pull" or "cassette"',
+    message: `must be ${listed} or "cassette"`,
   });
+});
+
+it("is what all readers go through: no other file compares a kind with a name", () => {
+  const compared = new RegExp(
+    `kind (?:===|!==) "(?:${[...names, "cassette"].join("|")})"|case "(?:${names.join("|")})"`,
+  );
+  const cwd = join(import.meta.dirname, "../../../..");
+  const files = globSync(["src/**/*.ts", "durable-objects/**/*.ts", "scripts/**/*.ts"], { cwd });
+  expect(files.length).toBeGreaterThan(700);
+  expect(files.filter((file) => compared.test(readFileSync(join(cwd, file), "utf8")))).toEqual([]);
 });
