@@ -1242,6 +1242,8 @@ export const SUMMARY_MS = 10_000;
  * 150 per second, and 1,000 busy runs report 17 times per second.
  */
 export const SUMMARY_OF_DAY_MS = 60_000;
+/** Names of slots in one page of `GET /groups/:id/names`: at most some hundred KB, and one row for some hundred of them. */
+export const SLOT_NAMES_PAGE = 5_000;
 /**
  * Hours for which a run's row in the list keeps what it has used in each: today and yesterday of every time zone. Each is about 100
  * bytes of a row that is written anyway.

@@ -76,6 +76,8 @@ import { endRun } from "./end.ts";
 import { claim } from "./executors/claim.ts";
 import { missingLanes } from "./executors/lanes.ts";
 import { renewLeases } from "./executors/leases.ts";
+import { queueLook, type QueueLook } from "../../src/run/steps/queue-look.ts";
+import { slotNames } from "./groups/custom-ids.ts";
 import { promptHead } from "./groups/prompt-head.ts";
 import { cancelSlot, stopGroup, stopGroups } from "./groups/cancel.ts";
 import { appendPlan } from "./groups/append-plan.ts";
@@ -123,6 +125,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     const { run } = this.#life;
     if (caller === null) this.#life.reportLook();
     return mayManage(run, caller) ? runDocumentOf(run, Date.now()) : null;
+  }
+
+  queueLook(): QueueLook | null {
+    const { run } = this.#life;
+    return run === null ? null : queueLook(run.engine, Date.now());
   }
 
   figures(): Figures | null {
@@ -397,6 +404,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   graphJson(seq: number): string | null {
     return this.#life.run === null ? null : this.#life.store.groups.graphJson(seq);
+  }
+
+  slotNames(seq: number, from: number, limit: number): (string | null)[] | null {
+    return this.#life.run === null ? null : slotNames(this.#life.store, seq, from, limit);
   }
 
   promptHead(seq: number, index: number): string | null {

@@ -64,11 +64,29 @@ const forRetry = z.object({ retry: z.literal(true), ready_in_ms: z.number() });
 
 const forConfirmation = z.object({ confirmation: z.literal(true) });
 
+const forTier = z.object({ tier: z.literal(true).meta({ description: "The calls of an earlier tier" }) });
+
+const forEqualCall = z.object({
+  equal_call: z.literal(true).meta({ description: "The answer of an equal call in flight, which it shares" }),
+});
+
 const forPermit = z.object({ permit: z.literal(true) });
 
 /** One of these objects; its first field says which. */
 export const waitingFor = z
-  .union([atGate, forBudget, forContext, forPrefix, forTasks, forProvider, forRetry, forConfirmation, forPermit])
+  .union([
+    atGate,
+    forBudget,
+    forContext,
+    forPrefix,
+    forTasks,
+    forProvider,
+    forRetry,
+    forConfirmation,
+    forTier,
+    forEqualCall,
+    forPermit,
+  ])
   .meta({
     id: "WaitingFor",
     description: "null: it is not queued, it shares the answer of an equal call in flight, or its tier has not begun",
@@ -89,6 +107,8 @@ export const groupWaits = z
       forProvider.extend({ slots }),
       forRetry.extend({ slots }),
       forConfirmation.extend({ slots }),
+      forTier.extend({ slots }),
+      forEqualCall.extend({ slots }),
       forPermit.extend({ slots }),
     ]),
   )
@@ -258,4 +278,23 @@ export function parseIdempotencyKey(header: string | undefined): Parsed<string |
 /** Whether `Prefer` requests an answer before the work is done. Unknown preferences are ignored, as RFC 7240 requires. */
 export function prefersAsync(header: string | undefined): boolean {
   return (header ?? "").split(",").some((preference) => /^\s*respond-async\s*(;|$)/i.test(preference));
+}
+
+/** `GET /groups/:id/names`: a page of the ids that a client gave to its calls. */
+export const slotNames = z
+  .object({
+    object: z.literal("list"),
+    from: z.int(),
+    data: z.array(z.string().nullable()).meta({ description: "Empty: the client gave no ids" }),
+    has_more: z.boolean(),
+  })
+  .meta({ id: "SlotNames" });
+
+const namesQuery = strictFields({ from: queryInt.pipe(z.int().min(0)).optional() });
+
+export function parseNamesQuery(query: Record<string, string>): Parsed<{ from: number }> {
+  const read = namesQuery.safeParse(query);
+  return read.success
+    ? { ok: true, value: { from: read.data.from ?? 0 } }
+    : { ok: false, reason: zodReason(read.error) };
 }

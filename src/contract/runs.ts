@@ -26,6 +26,7 @@ import {
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
 import { errorStyle, label, onExhausted, percentiles, queryInt, queryNumber, REGIONS, wantedTier } from "./fields.ts";
+import { groupWaits } from "./groups.ts";
 import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
@@ -282,8 +283,19 @@ const subtreeDocument = z
   })
   .meta({ id: "Subtree" });
 
-/** The answer to `GET /runs/:id`; `subtree` if the query requests it. */
-export const runLookDocument = runDocument.extend({ subtree: subtreeDocument.optional() }).meta({ id: "RunLook" });
+/** The run's calls that have not ended, all of one moment. */
+const runQueue = z
+  .object({
+    in_flight: z.int(),
+    queued: z.int(),
+    waiting_for: groupWaits.meta({ description: "What the queued calls wait for; their `slots` add up to `queued`" }),
+  })
+  .meta({ id: "RunQueue" });
+
+/** The answer to `GET /runs/:id`; `subtree` and `queue` if the query requests them. */
+export const runLookDocument = runDocument
+  .extend({ subtree: subtreeDocument.optional(), queue: runQueue.optional() })
+  .meta({ id: "RunLook" });
 
 /** The answer to `POST /runs`: the only time the token is shown. */
 export const openedRunDocument = runDocument.extend({ token: z.string() }).meta({ id: "OpenedRun" });
@@ -420,13 +432,13 @@ export function parsePatch(value: unknown): Parsed<RunPatchRequest> {
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 
-const runLookQuery = strictFields({ subtree: z.enum(["0", "1"]).optional() });
+const runLookQuery = strictFields({ subtree: z.enum(["0", "1"]).optional(), queue: z.enum(["0", "1"]).optional() });
 
-/** `?subtree=1` of `GET /runs/:id`. */
-export function parseRunLookQuery(query: Record<string, string>): Parsed<{ subtree: boolean }> {
+/** `?subtree=1&queue=1` of `GET /runs/:id`. */
+export function parseRunLookQuery(query: Record<string, string>): Parsed<{ subtree: boolean; queue: boolean }> {
   const read = runLookQuery.safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  return { ok: true, value: { subtree: read.data.subtree === "1" } };
+  return { ok: true, value: { subtree: read.data.subtree === "1", queue: read.data.queue === "1" } };
 }
 
 /** The query parameters of `GET /runs`. */

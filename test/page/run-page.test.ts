@@ -1,5 +1,6 @@
 /** The page at `/ui/runs/:id` in a real browser, beside a real gateway. */
 import type { Browser, Page } from "playwright-core";
+import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { endOf, openGroup } from "../contract/following.ts";
@@ -22,13 +23,20 @@ afterAll(async () => {
 
 const pageOf = (run: RunAccess, token = run.token, width?: number): Promise<Opened> =>
   openPage(browser, `${world.gateway.url}/ui/runs/${run.id}#token=${token}`, width);
-const textIn = (page: Page, section: string) => page.getByRole("region", { name: section }).innerText();
+const openMenu = (page: Page, name: string): Promise<void> => page.getByText(name, { exact: true }).click();
+const textIn = (page: Page, section: string) => page.getByRole("region", { name: section, exact: true }).innerText();
 
-/** The figures of a section by their names. */
+/** The figures of a section by their names; of the progress, also those in the sentence of one moment. */
 async function figuresIn(page: Page, section: string): Promise<Record<string, string>> {
-  const terms = page.getByRole("region", { name: section }).locator("dl > div");
+  const terms = page.getByRole("region", { name: section, exact: true }).locator("dl > div");
   const texts = await terms.allInnerTexts();
-  return Object.fromEntries(texts.map((text) => text.split("\n")).map(([name = "", value = ""]) => [name, value]));
+  const figures = Object.fromEntries(
+    texts.map((text) => text.split("\n")).map(([name = "", value = ""]) => [name, value]),
+  );
+  if (section !== "Progress") return figures;
+  const sentence = await page.getByLabel("Waiting").allInnerTexts();
+  const [, inFlight = "0", queued = "0"] = /^([\d,]+) in flight, ([\d,]+) queued/.exec(sentence[0] ?? "") ?? [];
+  return { failed: "0", cancelled: "0", "in flight": inFlight, queued, ...figures };
 }
 
 describe.runIf(hasChromium)("the page of a run", () => {
@@ -52,10 +60,12 @@ describe.runIf(hasChromium)("the page of a run", () => {
     const pages = [await pageOf(run), await pageOf(run, world.gateway.adminKey)];
     const { at } = await openGroup(run, { prompts: ["{{fault/hang}} a", "b", "c"] });
     for (const { page } of pages)
-      await expect.poll(() => textIn(page, "Waiting")).toMatch(/2 × one of the run's calls to end/);
+      await expect
+        .poll(() => page.getByLabel("Waiting").innerText())
+        .toMatch(/2 wait for one of the run's calls to end/);
     await run.send(at, { method: "DELETE" });
     for (const { page, faults } of pages) {
-      await expect.poll(() => page.getByRole("region", { name: "Waiting" }).count()).toBe(0);
+      await expect.poll(() => page.getByLabel("Waiting").count()).toBe(0);
       expect(faults).toEqual([]);
     }
   });
@@ -79,19 +89,22 @@ describe.runIf(hasChromium)("the page of a run", () => {
       .looseObject({ latency_ms: times, queued_ms: times })
       .parse((await documentOf(run)).metrics);
     const shown = ({ p50, p95, p99 }: z.infer<typeof times>) => [p50, p95, p99].map(durationText).join(" · ");
-    await expect
-      .poll(() => figuresIn(page, "Progress"))
-      .toMatchObject({ "latency p50 · p95 · p99": shown(latency_ms), "queue p50 · p95 · p99": shown(queued_ms) });
+    await expect.poll(() => figuresIn(page, "Facts")).toMatchObject({ "latency p50 · p95 · p99": shown(latency_ms) });
+    // A queue is shown that somebody would notice.
+    expect((await figuresIn(page, "Facts"))["queue p50 · p95 · p99"]).toBe(
+      queued_ms.p95 > 100 ? shown(queued_ms) : undefined,
+    );
   });
 
   it("takes the token out of the address, and keeps it for a reload", async () => {
     const run = await world.openRun({ name: "kept" });
     const { page } = await pageOf(run);
+    await openMenu(page, "Manage");
     await page.getByRole("button", { name: "Cancel run" }).waitFor();
     expect(page.url()).toBe(`${world.gateway.url}/ui/runs/${run.id}`);
     await page.reload();
-    await page.getByRole("button", { name: "Cancel run" }).waitFor();
-    await page.getByRole("button", { name: "Forget credential" }).click();
+    await page.getByText("Manage", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Run token, or the operator's key").waitFor();
     expect(await page.evaluate("JSON.stringify(sessionStorage)")).toBe("{}");
   });
@@ -104,19 +117,21 @@ describe.runIf(hasChromium)("the page of a run", () => {
     await expect.poll(() => page.getByRole("alert").innerText()).not.toBe("");
     await page.getByLabel("Run token, or the operator's key").fill(run.token);
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Cancel run" }).waitFor();
+    await page.getByText("Manage", { exact: true }).waitFor();
   });
 
   it("says that a run does not exist, and does not go on loading it", async () => {
     const run = await world.openRun();
     const { page } = await openPage(browser, `${world.gateway.url}/ui/runs/run_nowhere#token=${run.token}`);
     await expect.poll(() => page.getByRole("alert").innerText()).toBe("run run_nowhere not found");
-    expect(await page.locator(".status").innerText()).toBe("unknown");
+    // Nothing is shown as zero that is not known.
+    expect(await page.getByRole("main").innerText()).not.toMatch(/\b0\b|\$0/);
   });
 
   it("cancels the run, once that is confirmed", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const { page } = await pageOf(run);
+    await openMenu(page, "Manage");
     const cancel = page.getByRole("button", { name: "Cancel run" });
     await cancel.click();
     // openPage dismisses dialogs.
@@ -130,6 +145,7 @@ describe.runIf(hasChromium)("the page of a run", () => {
   it("lets the operator pause, resume and top up, and nobody else", async () => {
     const run = await world.openRun({ budget: { usd: 1 } });
     const { page } = await pageOf(run, world.gateway.adminKey);
+    await openMenu(page, "Manage");
     await page.getByRole("button", { name: "Pause" }).click();
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Pause" }).waitFor();
@@ -137,6 +153,7 @@ describe.runIf(hasChromium)("the page of a run", () => {
     await page.getByRole("button", { name: "Top up" }).click();
     await expect.poll(() => figuresIn(page, "Money")).toMatchObject({ limit: "$1.50" });
     const other = await pageOf(run);
+    await openMenu(other.page, "Manage");
     await other.page.getByRole("button", { name: "Cancel run" }).waitFor();
     expect(await other.page.getByRole("button", { name: "Pause" }).count()).toBe(0);
   });
@@ -187,11 +204,13 @@ describe.runIf(hasChromium)("the page of a run", () => {
     await page.getByRole("region", { name: "Timeline" }).waitFor();
     const focused = `(document.activeElement?.getAttribute("aria-label") ?? document.activeElement?.textContent ?? "").trim()`;
     const names = new Set<string>();
-    for (let presses = 0; presses < 20; presses++) {
+    for (let presses = 0; presses < 24; presses++) {
       await page.keyboard.press("Tab");
-      names.add(String(await page.evaluate(focused)));
+      const name = String(await page.evaluate(focused));
+      names.add(name);
+      if (name === "Export" || name === "Manage") await page.keyboard.press("Enter");
     }
-    for (const name of ["Cancel run", "Calls shown", "Zoom in", "Zoom out", "Whole run", "Download trace"]) {
+    for (const name of ["Results as CSV", "Trace", "Cancel run", "Calls shown", "Zoom in", "Zoom out", "Whole run"]) {
       expect([...names]).toContain(name);
     }
     expect([...names].some((name) => name.startsWith("2 rows"))).toBe(true);
@@ -235,7 +254,9 @@ describe.runIf(hasChromium)("the graph of a run", () => {
     const { page, faults } = await pageOf(run);
     const graph = page.getByRole("region", { name: "Graph" });
     const labels = () =>
-      graph.locator("svg [role=button]").evaluateAll((all) => all.map((each) => each.ariaLabel ?? ""));
+      graph
+        .locator("svg [role=button]")
+        .evaluateAll((all) => all.map((each) => each.querySelector("title")?.textContent ?? ""));
     await expect
       .poll(labels)
       .toEqual([
@@ -269,7 +290,9 @@ describe.runIf(hasChromium)("the graph of a run", () => {
     const { page } = await pageOf(run);
     const graph = page.getByRole("region", { name: "Graph" });
     const labels = () =>
-      graph.locator("svg [role=button]").evaluateAll((all) => all.map((each) => each.ariaLabel ?? ""));
+      graph
+        .locator("svg [role=button]")
+        .evaluateAll((all) => all.map((each) => each.querySelector("title")?.textContent ?? ""));
     await expect
       .poll(labels)
       .toEqual([expect.stringMatching(/^first: running/), expect.stringMatching(/^second: not begun/)]);
@@ -301,11 +324,13 @@ describe.runIf(hasChromium)("what a reader asks for on the page of a run", () =>
     expect(await timeline.getByRole("list", { name: "Colours" }).innerText()).toContain("up/up-1");
     await page.getByLabel("Colour", { exact: true }).selectOption("cost");
     expect(await timeline.getByRole("list", { name: "Colours" }).innerText()).toContain("up to $");
+    await page.getByLabel("Colour", { exact: true }).selectOption("latency");
+    expect(await timeline.getByRole("list", { name: "Colours" }).innerText()).toMatch(/up to \d+ ms/);
     expect(faults).toEqual([]);
   });
 
-  it("is the tree of the runs below it, and the run above it", async () => {
-    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+  it("is the tree of the runs below it by their names, and the run above it by its name", async () => {
+    const run = await world.openRun({ name: "the root of all", default_model: "up-1", budget: { usd: 1 } });
     const opened = async (token: string, name: string) => {
       const json = { name, budget: { usd: 0.25 }, default_model: "up-1" };
       return z
@@ -318,11 +343,87 @@ describe.runIf(hasChromium)("what a reader asks for on the page of a run", () =>
     await expect
       .poll(() => figuresIn(page, "Money"))
       .toMatchObject({ reserved: "$0.2500*", "of it for child runs": "$0.2500*" });
-    await page.getByRole("button", { name: `Child runs of ${child.id}` }).click();
+    await page.getByRole("button", { name: "1 child runs of child" }).click();
     await page.getByRole("link", { name: "grandchild" }).click();
-    await page.getByRole("link", { name: "parent run" }).waitFor();
-    await page.getByRole("link", { name: "parent run" }).click();
-    await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain(child.id);
+    await page.getByRole("link", { name: /^(parent run|child)/ }).click();
+    await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toMatch(/^child/);
+    await page.getByRole("link", { name: "the root of all" }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("is each call by the name that its client gave it, and those alone that are searched for", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const items = [
+      { id: "page <1>", prompt: "a" },
+      { id: "page 2", prompt: "b" },
+    ];
+    await run.send("/batch", { json: { items } });
+    const { page, faults } = await pageOf(run);
+    const timeline = page.getByRole("region", { name: "Timeline", exact: true });
+    const list = timeline.locator(".rows");
+    await list.waitFor();
+    const chosen = async (): Promise<string> => {
+      await list.press("ArrowDown");
+      return timeline.getByRole("status").innerText();
+    };
+    await expect.poll(chosen).toMatch(/^page 2: completed/);
+    await page.getByLabel("Search calls").fill("<1>");
+    await page.getByRole("group", { name: /^2 rows/ }).waitFor();
+    await expect.poll(chosen).toMatch(/^page <1>: completed/);
+    await page.getByLabel("Search calls").fill("nothing of it");
+    await page.getByText("No such calls.").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("is the calls of one cause of failure, from its line under the failures", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    await run.send("/batch", { json: { prompts: ["a", "{{status/400}} b", "{{status/400}} c", "d"] } });
+    const { page, faults } = await pageOf(run);
+    await page.getByRole("group", { name: /^5 rows/ }).waitFor();
+    await page.getByRole("button", { name: "Show 2 calls" }).click();
+    await page.getByRole("group", { name: /^3 rows/ }).waitFor();
+    const list = page.locator("#timeline .rows");
+    for (let presses = 0; presses < 2; presses++) await list.press("ArrowDown");
+    expect(await page.locator("#timeline").getByRole("status").innerText()).toMatch(
+      /^call 1: failed[^]*upstream_error: /,
+    );
+    await page.getByRole("button", { name: /^Only upstream_error/ }).click();
+    await page.getByRole("group", { name: /^5 rows/ }).waitFor();
+    // The list of runs leads there, too.
+    await page.goto(`${world.gateway.url}/ui/runs/${run.id}?show=failed`);
+    await page.getByRole("group", { name: /^3 rows/ }).waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("is its results as lines and as a table, in which no text is computed", async () => {
+    const run = await world.openRun({ default_model: "up-1" });
+    const items = [
+      { id: "first", prompt: '=HYPERLINK("x")' },
+      { prompt: "two\nlines" },
+      { prompt: "{{status/400}} no" },
+    ];
+    await run.send("/batch", { json: { items } });
+    const { page, faults } = await pageOf(run);
+    await page.getByRole("group", { name: /^4 rows/ }).waitFor();
+    await openMenu(page, "Export");
+    const saved = async (name: string): Promise<string> => {
+      const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name }).click()]);
+      return readFile(await download.path(), "utf8");
+    };
+    const lines = (await saved("Results as JSON Lines")).trim().split("\n");
+    expect(
+      lines.map((line) => z.looseObject({ index: z.int(), status: z.string() }).parse(JSON.parse(line))),
+    ).toMatchObject([
+      { index: 0, id: "first", status: "completed" },
+      { index: 1, status: "completed", result: "two\nlines" },
+      { index: 2, status: "failed" },
+    ]);
+    const table = await saved("Results as CSV");
+    expect(table.split("\r\n")[0]).toMatch(/^group,index,id,status,model,.*,result$/);
+    expect(table).toContain(`,first,completed,`);
+    expect(table).toContain(`,"'=HYPERLINK(""x"")"\r\n`);
+    expect(table).toContain(`"two\nlines"`);
+    expect(table).toMatch(/2,,failed,.*upstream_error,/);
     expect(faults).toEqual([]);
   });
 

@@ -1,5 +1,6 @@
 /** How fast a run's calls end, how long the rest takes, and what it will have cost. */
 import type { Call } from "./call.ts";
+import { countText, durationText, usdText } from "./format.ts";
 import type { RunState } from "./run-state.ts";
 
 /** The rate is that of the last calls: enough of them to be steady, few enough to follow a change. */
@@ -24,6 +25,35 @@ export function progressOf(state: RunState, nowMs: number): Progress {
   const remainingMs = remainingOf(state, { left, recent, perSecond }, nowMs);
   const predictedUsd = ended === 0 ? null : state.spentUsd + (left * state.spentUsd) / ended;
   return { total, ended, perSecond, remainingMs, predictedUsd };
+}
+
+/** Dollars are sums of decimals: what pays for exactly so many calls must not seem to pay for one less. */
+const ROUNDING = 1e-6;
+
+export type Forecast = { text: string; isShort: boolean };
+
+/**
+ * In a sentence, when the calls will have ended and what they will have cost; or, if the budget does not reach so far, at about
+ * which call it ends. Null while no call has a cost.
+ */
+export function forecastOf(state: RunState, limitUsd: number | null, nowMs: number): Forecast | null {
+  const { total, ended, remainingMs, predictedUsd } = progressOf(state, nowMs);
+  const left = total - ended;
+  if (predictedUsd === null || left === 0 || state.counts.completed === 0) return null;
+  const meanUsd = state.spentUsd / ended;
+  if (limitUsd !== null && predictedUsd > limitUsd && meanUsd > 0) {
+    const reached = Math.min(total, ended + Math.floor(Math.max(0, limitUsd - state.spentUsd) / meanUsd + ROUNDING));
+    const missing = usdText(predictedUsd - limitUsd);
+    return {
+      text: `The budget ends at about call ${countText(reached)} of ${countText(total)}: all of them would need about ${missing} more.`,
+      isShort: true,
+    };
+  }
+  const when = remainingMs === null ? "" : ` in about ${durationText(remainingMs)}`;
+  return {
+    text: `At this pace all ${countText(total)} calls end${when} and cost about ${usdText(predictedUsd)}.`,
+    isShort: false,
+  };
 }
 
 type Ended = Call & { endMs: number };

@@ -1,9 +1,14 @@
 /** The lines of the timeline: each group with its calls below it, single calls at the end, in the order of their beginning. */
-import type { Call } from "./call.ts";
+import { nameOf, type Call } from "./call.ts";
 import type { GroupState, RunState } from "./run-state.ts";
 
 export type Row = { kind: "group"; group: GroupState } | { kind: "call"; call: Call };
 export type Shown = "all" | "failed" | "running" | "retried" | "replayed";
+
+/** Which calls are listed: of a kind, with a text in their name, model or error, and with one cause of failure; null = any. */
+export type Wanted = { shown: Shown; text: string; cause: { code: string; upstream: string } | null };
+
+export const ALL_CALLS: Wanted = { shown: "all", text: "", cause: null };
 
 /** Browsers lay out no element that is much taller than so many lines; the list of a run with more is cut. */
 const ROWS_MAX = 500_000;
@@ -12,12 +17,12 @@ const ROWS_MAX = 500_000;
 type Section = { group: GroupState | null; calls: readonly Call[] };
 type Placed = Section & { first: number; end: number };
 
-export function rowsOf(state: RunState, shown: Shown): Rows {
+export function rowsOf(state: RunState, wanted: Wanted): Rows {
   const sections: Section[] = [...state.groups.values(), { group: null, calls: state.single }].map((each) =>
     "group" in each ? each : { group: each, calls: each.calls },
   );
-  if (shown === "all") return new Rows(sections);
-  const some = sections.map(({ group, calls }) => ({ group, calls: calls.filter((call) => isShown(call, shown)) }));
+  if (wanted.shown === "all" && wanted.text === "" && wanted.cause === null) return new Rows(sections);
+  const some = sections.map(({ group, calls }) => ({ group, calls: calls.filter((call) => isWanted(call, wanted)) }));
   return new Rows(some.filter(({ calls }) => calls.length > 0));
 }
 
@@ -75,6 +80,20 @@ export class Rows {
 export function isSameRow(one: Row, other: Row | null): boolean {
   if (one.kind === "call") return other?.kind === "call" && other.call === one.call;
   return other?.kind === "group" && other.group === one.group;
+}
+
+function isWanted(call: Call, { shown, text, cause }: Wanted): boolean {
+  if (!isShown(call, shown) || (cause !== null && !isCause(call, cause))) return false;
+  if (text === "") return true;
+  const searched = text.toLowerCase();
+  const texts = [nameOf(call), call.attempts.at(-1)?.target, call.model, call.code, call.message];
+  return texts.some((each) => each?.toLowerCase().includes(searched) === true);
+}
+
+function isCause(call: Call, { code, upstream }: { code: string; upstream: string }): boolean {
+  return (
+    call.state === "failed" && (call.code ?? "unknown") === code && (call.attempts.at(-1)?.target ?? "") === upstream
+  );
 }
 
 function isShown(call: Call, shown: Shown): boolean {

@@ -5,6 +5,8 @@ import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
 
 export type GroupState = {
   id: string;
+  /** Its place among the groups of the run, from 1. */
+  number: number;
   startMs: number;
   endMs: number | null;
   count: number;
@@ -99,7 +101,7 @@ export class RunState {
     return this.counts.completed + this.counts.failed + this.counts.cancelled + this.skipped;
   }
 
-  /** Calls the calls of a graph by their tasks, those that come later as well. */
+  /** Names the calls of a group: by the tasks of a graph, or by the ids of a batch; those that come later as well. */
   nameTasks(group: string, taskOf: (index: number) => string | null): void {
     const state = this.groups.get(group);
     if (state === undefined) return;
@@ -167,7 +169,8 @@ export class RunState {
     const count = numberOf(fields, "count");
     const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
     const seen = { calls: [], ended: 0, status: null, retryOf: textOf(fields, "retry_of") };
-    this.groups.set(group, { id: group, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
+    const number = this.groups.get(group)?.number ?? this.groups.size + 1;
+    this.groups.set(group, { id: group, number, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
   }
 
   #groupCompleted({ group, atMs, fields }: LogLine): void {

@@ -35,13 +35,20 @@ function causeOf(wait: Readonly<Record<string, unknown>>): string | null {
   const gate = textOf(wait, "gate");
   if (gate !== null) return `${gate}: ${AT_GATE[textOf(wait, "reason") ?? ""] ?? "its limits"}${soon}`;
   const budget = textOf(wait, "budget");
-  if (budget !== null && wait["exhausted"] === true) return `a higher limit: the budget (${budget}) is used up`;
-  if (budget !== null) return `the budget (${budget}): reservations of calls in flight take the rest`;
+  if (budget !== null && wait["exhausted"] === true) return `a higher limit: the budget ${unitOf(budget)} is used up`;
+  if (budget !== null) return `the budget ${unitOf(budget)}: reservations of calls in flight take the rest`;
   if (Array.isArray(wait["dependency"])) return `other tasks: ${wait["dependency"].slice(0, 3).map(String).join(", ")}`;
   if ("context" in wait || "prefix" in wait)
     return "the first call with the same text, which writes it to the provider's cache";
   if ("provider_batch" in wait) return "a batch of the provider, at a lower price";
   if (wait["confirmation"] === true) return "a confirmation: the quote is above confirm_over of the run";
+  if (wait["tier"] === true) return "the calls of an earlier tier";
+  if (wait["equal_call"] === true) return "the answer of an equal call in flight";
   if (wait["retry"] === true) return "the pause before a retry";
   return wait["permit"] === true ? "one of the run's calls to end: as many are in flight as max_parallel allows" : null;
+}
+
+/** `in dollars`, `of calls`. */
+function unitOf(dimension: string): string {
+  return dimension === "usd" ? "in dollars" : `of ${dimension.replaceAll("_", " ")}`;
 }

@@ -23,39 +23,41 @@ export function Actions({ api, runId, status, run }: { api: Api; runId: string; 
   const limit = typeof usd["limit"] === "number" ? numberOf(usd, "limit") : null;
   const isPaused = status === "paused";
   return (
-    <section class="actions" aria-label="Actions">
-      {api.isOperator && (
-        <button type="button" disabled={isBusy.value} onClick={act("PATCH", { paused: !isPaused })}>
-          {isPaused ? "Resume" : "Pause"}
-        </button>
-      )}
-      {api.isOperator && limit !== null && (
-        <form
-          onSubmit={(event) => {
-            event.preventDefault();
-            const more = Number(new FormData(event.currentTarget).get("usd"));
-            if (more > 0) void act("PATCH", { budget: { usd: limit + more } })();
+    <details class="menu">
+      <summary>Manage</summary>
+      <div role="group" aria-label="Actions">
+        {api.isOperator && (
+          <button type="button" disabled={isBusy.value} onClick={act("PATCH", { paused: !isPaused })}>
+            {isPaused ? "Resume" : "Pause"}
+          </button>
+        )}
+        {api.isOperator && limit !== null && (
+          <form
+            onSubmit={(event) => {
+              event.preventDefault();
+              const more = Number(new FormData(event.currentTarget).get("usd"));
+              if (more > 0) void act("PATCH", { budget: { usd: limit + more } })();
+            }}
+          >
+            <label>
+              Top up by $ <input name="usd" type="number" min="0.000001" step="any" required />
+            </label>
+            <button type="submit" disabled={isBusy.value}>
+              Top up
+            </button>
+          </form>
+        )}
+        <button
+          type="button"
+          disabled={isBusy.value}
+          onClick={() => {
+            if (confirm("Cancel this run? Its calls in flight are aborted, and it accepts no others."))
+              void act("DELETE")();
           }}
         >
-          <label>
-            Top up by $ <input name="usd" type="number" min="0.000001" step="any" required />
-          </label>
-          <button type="submit" disabled={isBusy.value}>
-            Top up
-          </button>
-        </form>
-      )}
-      <button
-        type="button"
-        class="danger"
-        disabled={isBusy.value}
-        onClick={() => {
-          if (confirm("Cancel this run? Its calls in flight are aborted, and it accepts no others."))
-            void act("DELETE")();
-        }}
-      >
-        Cancel run
-      </button>
-    </section>
+          Cancel run
+        </button>
+      </div>
+    </details>
   );
 }

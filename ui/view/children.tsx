@@ -1,24 +1,27 @@
-/** The runs below a run. Each is read when a reader opens it, so that a large tree costs nothing by itself. */
+/** The runs below a run: with a gateway by their names, with what each has spent; in a file as the log has them. */
 import { useSignal } from "@preact/signals";
-import type { Api, Json } from "../api.ts";
+import { useEffect } from "preact/hooks";
+import type { Api } from "../api.ts";
 import { countText, usdText } from "../model/format.ts";
-import { isRecord, numberOf, objectOf, textOf } from "../model/line.ts";
+import { textOf } from "../model/line.ts";
+import type { Versioned } from "./facts.tsx";
 import type { Child, RunState } from "../model/run-state.ts";
+import { readPage, type ListedRun } from "../model/runs/listed.ts";
+import { RunRow } from "./start/run-row.tsx";
 
-/** The runs that this run has opened, as its log says it; with a gateway, what is below each of them. */
-export function Children({ state, api = null }: { state: RunState; version: number; api?: Api | null }) {
+/** Between two reads while a child run is open, ms. */
+const EVERY_MS = 5_000;
+const HEADS = ["run", "state", "last call", "calls", "failed", "spent", "budget", "opened"];
+
+export function LoggedChildren({ state }: { state: RunState }) {
   if (state.children.size === 0) return null;
   return (
     <section aria-label="Child runs">
       <h2>Child runs</h2>
-      <ul class="tree">
+      <ul>
         {[...state.children.values()].map((child) => (
           <li key={child.id}>
-            {api !== null && <Below api={api} runId={child.id} />}
-            <a href={`/ui/runs/${encodeURIComponent(child.id)}`}>
-              <code>{child.id}</code>
-            </a>{" "}
-            {amountOf(child)}
+            <code>{child.id}</code> {amountOf(child)}
           </li>
         ))}
       </ul>
@@ -30,65 +33,74 @@ function amountOf({ spentUsd, reservedUsd }: Child): string {
   return spentUsd === null ? `open, ${usdText(reservedUsd)} reserved` : `ended, ${usdText(spentUsd)} spent`;
 }
 
-type Page = { runs: readonly Json[]; cursor: string | null };
+type Props = Versioned & { api: Api; runId: string; nowMs: number };
 
-/** A button that shows the child runs of a run, each with such a button. */
-export function Below({ api, runId }: { api: Api; runId: string }) {
-  const page = useSignal<Page | null>(null);
-  const isOpen = useSignal(false);
-  const isBusy = useSignal(false);
-  const load = async (): Promise<void> => {
-    isBusy.value = true;
-    try {
-      const after = page.value?.cursor == null ? "" : `?cursor=${encodeURIComponent(page.value.cursor)}`;
-      const json = await api.json(`/runs/${encodeURIComponent(runId)}/children${after}`);
-      const listed = Array.isArray(json["data"]) ? json["data"].filter(isRecord) : [];
-      page.value = { runs: [...(page.value?.runs ?? []), ...listed], cursor: textOf(json, "next_cursor") };
-    } catch {
-      // A run that is gone has nothing below it.
-      page.value = { runs: [], cursor: null };
-    } finally {
-      isBusy.value = false;
-    }
+export function Children({ api, runId, state, nowMs }: Props) {
+  const runs = useSignal<readonly ListedRun[] | null>(null);
+  const cursor = useSignal<string | null>(null);
+  const opened = state.children.size;
+  const open = [...state.children.values()].filter(({ spentUsd }) => spentUsd === null).length;
+  const path = `/runs/${encodeURIComponent(runId)}/children`;
+  useEffect(() => {
+    if (opened === 0) return;
+    let isGone = false;
+    const load = async (): Promise<void> => {
+      if (document.hidden) return;
+      const page = await api.json(path);
+      if (isGone) return;
+      const read = readPage(page, api.now());
+      const ids = new Set(read.map(({ id }) => id));
+      runs.value = [...read, ...(runs.value ?? []).filter(({ id }) => !ids.has(id))];
+      cursor.value ??= textOf(page, "next_cursor");
+    };
+    // What cannot be read now is read the next time.
+    const look = (): void => void load().catch(() => undefined);
+    look();
+    const again = open === 0 ? undefined : setInterval(look, EVERY_MS);
+    return () => {
+      isGone = true;
+      clearInterval(again);
+    };
+  }, [opened, open, path]);
+  const more = async (): Promise<void> => {
+    const page = await api.json(`${path}?cursor=${encodeURIComponent(cursor.value ?? "")}`);
+    runs.value = [...(runs.value ?? []), ...readPage(page, api.now())];
+    cursor.value = textOf(page, "next_cursor");
   };
-  const toggle = (): void => {
-    isOpen.value = !isOpen.value;
-    if (isOpen.value && page.value === null) void load();
-  };
+  if (opened === 0) return null;
   return (
-    <>
-      <button type="button" aria-expanded={isOpen.value} aria-label={`Child runs of ${runId}`} onClick={toggle}>
-        {isOpen.value ? "−" : "+"}
-      </button>
-      {isOpen.value && page.value !== null && (
-        <ul>
-          {page.value.runs.map((run) => (
-            <Node key={textOf(run, "id")} api={api} run={run} />
-          ))}
-          {page.value.runs.length === 0 && <li class="dim">no child runs</li>}
-          {page.value.cursor !== null && (
-            <li>
-              <button type="button" disabled={isBusy.value} onClick={() => void load()}>
-                Show more
-              </button>
-            </li>
+    <section aria-label="Child runs">
+      <h2>
+        {countText(opened)} child {opened === 1 ? "run" : "runs"}, {usdText(state.childrenUsd)} spent by ended ones
+      </h2>
+      <table class="runs">
+        <thead>
+          <tr>
+            {HEADS.map((head) => (
+              <th key={head} class={["calls", "failed", "spent", "budget"].includes(head) ? "number" : ""}>
+                {head}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {runs.value === null && (
+            <tr>
+              <td colSpan={HEADS.length}>Loading child runs …</td>
+            </tr>
           )}
-        </ul>
+          {runs.value?.map((run) => (
+            <RunRow key={run.id} api={api} run={run} depth={0} nowMs={nowMs} />
+          ))}
+        </tbody>
+      </table>
+      {cursor.value !== null && (
+        <p class="tools">
+          <button type="button" onClick={() => void more().catch(() => undefined)}>
+            Show more child runs
+          </button>
+        </p>
       )}
-    </>
-  );
-}
-
-function Node({ api, run }: { api: Api; run: Json }) {
-  const id = textOf(run, "id") ?? "";
-  const status = textOf(run, "status") ?? "";
-  const budget = objectOf(run, "budget");
-  return (
-    <li>
-      <Below api={api} runId={id} />
-      <a href={`/ui/runs/${encodeURIComponent(id)}`}>{textOf(run, "name") ?? <code>{id.slice(0, 20)}…</code>}</a>{" "}
-      <span class={`status ${status}`}>{status}</span> {countText(numberOf(objectOf(budget, "calls"), "spent"))} calls,{" "}
-      {usdText(numberOf(objectOf(budget, "usd"), "spent"))}
-    </li>
+    </section>
   );
 }

@@ -1,9 +1,9 @@
 /** What the bars of the timeline are coloured by, if not by the state of their calls. */
 import type { Call } from "../model/call.ts";
-import { exactUsdText } from "../model/format.ts";
+import { durationText, exactUsdText } from "../model/format.ts";
 import type { RunState } from "../model/run-state.ts";
 
-export type ColouredBy = "state" | "model" | "cost";
+export type ColouredBy = "state" | "model" | "cost" | "latency";
 
 /** The colour of an attempt of a call at a model; null = that of the call's state. */
 export type ColourOf = (call: Call, target: string) => string | null;
@@ -12,14 +12,16 @@ export type ColourOf = (call: Call, target: string) => string | null;
 export type Legend = readonly { colour: string; text: string }[];
 
 /** Colours that readers can distinguish on light and dark backgrounds, even with weak colour vision. */
-const MODEL_COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#e15759", "#9c755f", "#bab0ac"];
-/** From cheap to dear. */
-const COST_COLOURS = ["#9ecae1", "#6baed6", "#4292c6", "#c77f2d", "#c4362c"];
+const MODEL_COLOURS = ["#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f", "#bab0ac"];
+/** From the least to the most, each for a fifth of the calls. Red is for failures only. */
+const QUANTILE_COLOURS = ["#b9d4ea", "#85b4dc", "#4f8fc7", "#2a679f", "#6b3f94"];
+/** Calls that the quantiles are computed of: as many tell as much. */
+const SAMPLE_MAX = 2_000;
 
 /** Null, an empty legend: by state. */
 export function colouring(
   by: ColouredBy,
-  { models, dearestUsd }: RunState,
+  { models, calls }: Pick<RunState, "models" | "calls">,
 ): { colourOf: ColourOf | null; legend: Legend } {
   switch (by) {
     case "state":
@@ -27,7 +29,9 @@ export function colouring(
     case "model":
       return byModel([...models]);
     case "cost":
-      return byCost(dearestUsd);
+      return byQuantile(calls, ({ costUsd }) => costUsd, exactUsdText);
+    case "latency":
+      return byQuantile(calls, ({ latencyMs }) => latencyMs, durationText);
   }
 }
 
@@ -41,12 +45,27 @@ function byModel(models: readonly string[]): { colourOf: ColourOf; legend: Legen
   return { colourOf: (_, target) => known.get(target) ?? others, legend: [...legend, ...rest] };
 }
 
-function byCost(dearestUsd: number): { colourOf: ColourOf; legend: Legend } {
-  const step = dearestUsd / COST_COLOURS.length;
-  const legend = COST_COLOURS.map((colour, at) => ({ colour, text: `up to ${exactUsdText(step * (at + 1))}` }));
-  const colourOf = ({ endMs, costUsd }: Call): string | null => {
-    if (endMs === null || dearestUsd === 0) return null;
-    return COST_COLOURS[Math.min(COST_COLOURS.length - 1, Math.floor(costUsd / step))] ?? null;
+function byQuantile(
+  calls: readonly Call[],
+  amountOf: (call: Call) => number,
+  text: (amount: number) => string,
+): { colourOf: ColourOf; legend: Legend } {
+  const step = Math.ceil(calls.length / SAMPLE_MAX) || 1;
+  const amounts = calls
+    .flatMap((call, at) => (at % step === 0 && call.endMs !== null ? [amountOf(call)] : []))
+    .sort((a, b) => a - b);
+  // Equal bounds are one colour: all calls may cost the same.
+  const bounds = QUANTILE_COLOURS.map((colour, at) => ({
+    colour,
+    upTo: amounts[Math.ceil(((at + 1) / QUANTILE_COLOURS.length) * amounts.length) - 1] ?? 0,
+  })).filter(({ upTo }, at, all) => upTo !== all[at + 1]?.upTo);
+  const last = bounds.at(-1);
+  const colourOf = (call: Call): string | null =>
+    call.endMs === null || call.state === "failed"
+      ? null
+      : ((bounds.find(({ upTo }) => amountOf(call) <= upTo) ?? last)?.colour ?? null);
+  return {
+    colourOf,
+    legend: amounts.length === 0 ? [] : bounds.map(({ colour, upTo }) => ({ colour, text: `up to ${text(upTo)}` })),
   };
-  return { colourOf, legend: dearestUsd === 0 ? [] : legend };
 }

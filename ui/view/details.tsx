@@ -6,6 +6,7 @@ import { nameOf, queueMsOf, type Call } from "../model/call.ts";
 import { durationText, exactUsdText } from "../model/format.ts";
 import { textOf } from "../model/line.ts";
 import type { Row } from "../model/rows.ts";
+import type { Place } from "./row-list.tsx";
 
 /** Reads one call of a group. */
 export type Look = (group: string, index: number) => Promise<Json>;
@@ -15,7 +16,20 @@ const STAY_MS = 300;
 
 type Texts = { prompt: string | null; answer: string | null };
 
-export function Details({ row, nowMs, look }: { row: Row | null; nowMs: number; look: Look | undefined }) {
+type Props = { row: Row | null; place: Place | null; nowMs: number; look: Look | undefined };
+
+/** Beside the pointer: on the side where there is room. */
+function styleAt({ x, y, width, height }: Place): Record<string, string> {
+  const across: Record<string, string> =
+    x > width / 2 ? { right: `${width - x + GAP_PX}px` } : { left: `${x + GAP_PX}px` };
+  const down: Record<string, string> =
+    y > height / 2 ? { bottom: `${height - y + GAP_PX}px` } : { top: `${y + GAP_PX}px` };
+  return { ...across, ...down };
+}
+
+const GAP_PX = 14;
+
+export function Details({ row, place, nowMs, look }: Props) {
   const texts = useSignal<Texts | null>(null);
   const call = row?.kind === "call" ? row.call : null;
   const hasEnded = call !== null && call.endMs !== null;
@@ -38,7 +52,7 @@ export function Details({ row, nowMs, look }: { row: Row | null; nowMs: number; 
     };
   }, [call, hasEnded]);
   return (
-    <div class="details" role="status">
+    <div class={row === null ? "details none" : "details"} role="status" style={place === null ? {} : styleAt(place)}>
       <Facts row={row} nowMs={nowMs} />
       {texts.value !== null && texts.value.prompt !== null && (
         <p>
@@ -55,8 +69,8 @@ export function Details({ row, nowMs, look }: { row: Row | null; nowMs: number; 
 }
 
 function Facts({ row, nowMs }: { row: Row | null; nowMs: number }) {
-  if (row === null) return <p class="dim">Point at a row, or choose one with the arrow keys, to see its call.</p>;
-  if (row.kind === "call") return <p>{factsOf(row.call, nowMs)}</p>;
+  if (row === null) return null;
+  if (row.kind === "call") return <CallFacts call={row.call} nowMs={nowMs} />;
   const { id, status, ended, count } = row.group;
   return (
     <p>
@@ -65,13 +79,25 @@ function Facts({ row, nowMs }: { row: Row | null; nowMs: number }) {
   );
 }
 
+function CallFacts({ call, nowMs }: { call: Call; nowMs: number }) {
+  return (
+    <>
+      <p>{factsOf(call, nowMs)}</p>
+      {call.code !== null && (
+        <p class="bad">
+          {call.code}: {call.message}
+        </p>
+      )}
+    </>
+  );
+}
+
 function factsOf(call: Call, nowMs: number): string {
   const attempts = call.attempts.map(({ startMs, endMs, outcome, target }) => {
     const took = durationText((endMs ?? nowMs) - startMs);
     return `${target} ${outcome ?? "in flight"} ${took}`;
   });
-  const error = call.code === null ? "" : `; ${call.code}: ${call.message ?? ""}`;
   const queued = durationText(queueMsOf(call, nowMs));
   const made = call.replayed ? "a recorded answer" : attempts.join(", ");
-  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}${error}`;
+  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}`;
 }

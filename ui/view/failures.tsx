@@ -1,47 +1,40 @@
-import { countText } from "../model/format.ts";
+import { callsText } from "../model/format.ts";
 import { nameOf } from "../model/call.ts";
-import type { GroupState, RunState } from "../model/run-state.ts";
+import type { Versioned } from "./facts.tsx";
+import type { Failures, GroupState, RunState } from "../model/run-state.ts";
 
 /** Groups that can be retried here: the last ones. */
 const RETRIED_MAX = 5;
 
 /** `retry`: makes the calls of a group once more that did not complete; absent = the run takes no more calls. */
-type Props = { state: RunState; version: number; retry?: ((id: string) => void) | undefined; isRetrying?: boolean };
+type Props = Versioned & {
+  /** Leads to the rows of a cause. */
+  show: (cause: Failures) => void;
+  retry?: ((id: string) => void) | undefined;
+  isRetrying?: boolean;
+};
 
 /** Failed calls by cause, the commonest first, each with its first example; and the groups that lack answers. */
-export function Failures({ state, retry, isRetrying = false }: Props) {
+export function FailureList({ state, show, retry, isRetrying = false }: Props) {
   const lacking = retry === undefined ? [] : retriableOf(state);
   if (state.failures.size === 0 && lacking.length === 0) return null;
   const causes = [...state.failures.values()].toSorted((a, b) => b.count - a.count);
   return (
     <section aria-label="Failures">
-      <h2>Failures</h2>
-      <div class="scroll">
-        <table>
-          <thead>
-            <tr>
-              <th>calls</th>
-              <th>code</th>
-              <th>upstream</th>
-              <th>first example</th>
-            </tr>
-          </thead>
-          <tbody>
-            {causes.map(({ code, upstream, count, example, call }) => (
-              <tr key={`${code} ${upstream}`}>
-                <td>{countText(count)}</td>
-                <td>
-                  <code>{code}</code>
-                </td>
-                <td>{upstream}</td>
-                <td>
-                  {nameOf(call)}: {example}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
+      <h2>{causes.length === 0 ? "Answers that are missing" : `${callsText(state.counts.failed)} failed`}</h2>
+      <ul class="causes">
+        {causes.map((cause) => (
+          <li key={`${cause.code} ${cause.upstream}`}>
+            <button type="button" onClick={() => show(cause)}>
+              Show {callsText(cause.count)}
+            </button>{" "}
+            <b class="bad">{cause.code}</b> <span class="dim">{cause.upstream}</span>
+            <p>
+              {nameOf(cause.call)}: {cause.example}
+            </p>
+          </li>
+        ))}
+      </ul>
       {lacking.map(({ id }) => (
         <p key={id}>
           <button type="button" disabled={isRetrying} onClick={() => retry?.(id)}>

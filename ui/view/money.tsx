@@ -2,9 +2,10 @@ import type { Json } from "../api.ts";
 import { usdText } from "../model/format.ts";
 import { objectOf } from "../model/line.ts";
 import type { RunState } from "../model/run-state.ts";
+import { Figure, type Versioned } from "./facts.tsx";
 
-/** The budget as a bar: spent, reserved, left. `version` changes with the state. */
-export function Money({ state, document }: { state: RunState; document: Json | null; version: number }) {
+/** The budget as a bar: spent, reserved, left. */
+export function Money({ state, document }: Versioned & { document: Json | null }) {
   const usd = document === null ? {} : objectOf(objectOf(document, "budget"), "usd");
   const limit = typeof usd["limit"] === "number" ? usd["limit"] : null;
   const { spentUsd, reservedUsd, estimatedUsd, childrenUsd, openChildrenUsd, inFlightUsd } = state;
@@ -13,7 +14,6 @@ export function Money({ state, document }: { state: RunState; document: Json | n
   const left = limit === null ? null : Math.max(0, limit - spentUsd - reservedUsd);
   return (
     <section aria-label="Money">
-      <h2>Money</h2>
       <div
         class="bar"
         role="img"
@@ -74,16 +74,4 @@ function childrenOf({ children }: RunState): { id: string; usd: number; isOpen: 
     return { id: `${rest.length} others`, usd: rest.reduce((sum, { usd }) => sum + usd, 0), isOpen };
   });
   return [...sorted.slice(0, CHILDREN_MAX), ...others];
-}
-
-export function Figure({ name, value, mark }: { name: string; value: string; mark?: string }) {
-  return (
-    <div>
-      <dt>
-        {mark !== undefined && <i class={`mark ${mark}`} />}
-        {name}
-      </dt>
-      <dd>{value}</dd>
-    </div>
-  );
 }

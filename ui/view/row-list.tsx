@@ -19,10 +19,13 @@ const EDGE_PX = 3 * ROW_PX;
 /** A list that has moved within this time will move on: the lines beyond the screen are kept fresh, ms. */
 const SCROLLING_MS = 500;
 
+/** Where a row was pointed at, px from the top and the left of the list; and the size of the list. */
+export type Place = { x: number; y: number; width: number; height: number };
+
 type Props = Drawing & {
   rows: Rows;
   chosen: Row | null;
-  choose: (row: Row | null) => void;
+  choose: (row: Row | null, place: Place) => void;
 };
 
 export function RowList({ rows, chosen, choose, ...drawing }: Props) {
@@ -46,8 +49,14 @@ export function RowList({ rows, chosen, choose, ...drawing }: Props) {
     if (box === null) return null;
     return rows.at(Math.floor((event.clientY - box.getBoundingClientRect().top + box.scrollTop) / ROW_PX));
   };
-  const point = (row: Row | null): void => {
-    if (row === null ? chosen !== null : !isSameRow(row, chosen)) choose(row);
+  const placeOf = (x: number, y: number): Place => {
+    const { clientWidth: width = 0, clientHeight: height = 0 } = list.current ?? {};
+    return { x, y, width, height };
+  };
+  const point = (event: MouseEvent, row: Row | null): void => {
+    const { left = 0, top = 0 } = list.current?.getBoundingClientRect() ?? {};
+    if (row === null ? chosen !== null : !isSameRow(row, chosen))
+      choose(row, placeOf(event.clientX - left, event.clientY - top));
   };
   const move = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -56,10 +65,10 @@ export function RowList({ rows, chosen, choose, ...drawing }: Props) {
     event.preventDefault();
     const from = at ?? Math.ceil(box.scrollTop / ROW_PX) - 1;
     const to = Math.max(0, Math.min(rows.length - 1, from + by));
-    choose(rows.at(to));
     const [top, bottom] = [to * ROW_PX, (to + 1) * ROW_PX];
     if (top < box.scrollTop) box.scrollTop = top;
     if (bottom > box.scrollTop + box.clientHeight) box.scrollTop = bottom - box.clientHeight;
+    choose(rows.at(to), placeOf(box.clientWidth / 3, bottom - box.scrollTop));
   };
   return (
     <div
@@ -70,8 +79,9 @@ export function RowList({ rows, chosen, choose, ...drawing }: Props) {
       aria-label={`${rows.length} rows; arrow keys choose one. Calls that failed are also listed under Failures`}
       onScroll={() => current()?.scrolled()}
       onKeyDown={move}
-      onMouseMove={(event) => point(rowAt(event))}
-      onMouseLeave={() => point(null)}
+      onMouseMove={(event) => point(event, rowAt(event))}
+      onMouseLeave={(event) => point(event, null)}
+      onClick={(event) => point(event, rowAt(event))}
     >
       {at !== null && <div class="chosen" style={{ transform: `translateY(${at * ROW_PX}px)` }} />}
       <canvas ref={canvas} aria-hidden="true" />

@@ -2,22 +2,23 @@
 import { batch, signal, useSignal } from "@preact/signals";
 import { useEffect, useMemo } from "preact/hooks";
 import { ApiError, type Api, type Json } from "../api.ts";
-import { signOut } from "../credential.ts";
+import { callNames } from "../call-names.ts";
 import { follow } from "../follow.ts";
-import { isRecord, numberOf, textOf } from "../model/line.ts";
+import { isRecord, numberOf, objectOf, textOf } from "../model/line.ts";
 import { paced, type Pace } from "../model/paced.ts";
-import { RunState } from "../model/run-state.ts";
+import { ALL_CALLS, type Wanted } from "../model/rows.ts";
+import { RunState, type Failures } from "../model/run-state.ts";
+import { queueLooks } from "../queue-looks.ts";
 import { Actions } from "./actions.tsx";
 import { Children } from "./children.tsx";
-import { Downloads } from "./downloads.tsx";
-import { Failures } from "./failures.tsx";
+import { Export } from "./export.tsx";
+import { Facts } from "./facts.tsx";
+import { FailureList } from "./failures.tsx";
 import { Graphs } from "./graph/graph-section.tsx";
-import { Money } from "./money.tsx";
-import { ProgressLine } from "./progress.tsx";
+import { PageHeader } from "./page-header.tsx";
 import { SignIn } from "./sign-in.tsx";
 import type { Limit } from "./timeline-canvas.ts";
 import { Timeline } from "./timeline.tsx";
-import { Waiting } from "./waiting.tsx";
 
 const BROWSER: Pace = {
   now: () => performance.now(),
@@ -32,9 +33,18 @@ function followed(api: Api, runId: string) {
   const version = signal(0);
   const document = signal<Json | null>(null);
   const isConnected = signal(false);
+  /** Whether the log has arrived as far as it goes: before, no figure of it is true. */
+  const isLoaded = signal(false);
   const problem = signal<ApiError | null>(null);
   const stop = new AbortController();
-  const draw = paced(() => void (version.value += 1), BROWSER);
+  const queue = queueLooks(api, runId);
+  const isBusy = (): boolean => state.ended === null && state.endedCalls < state.total;
+  const draw = paced(() => {
+    queue.changed(isBusy());
+    names();
+    version.value += 1;
+  }, BROWSER);
+  const names = callNames(api, runId, state, () => draw());
   const load = async (): Promise<void> => {
     document.value = await api.json(`/runs/${encodeURIComponent(runId)}`, { signal: stop.signal });
   };
@@ -46,6 +56,7 @@ function followed(api: Api, runId: string) {
     const follower = {
       lines: (lines: Parameters<RunState["apply"]>[0][]) => {
         for (const line of lines) state.apply(line);
+        isLoaded.value = true;
         draw();
       },
       connected: (now: boolean) => void (isConnected.value = now),
@@ -55,7 +66,12 @@ function followed(api: Api, runId: string) {
       .catch(refused)
       .finally(() => batch(() => (isConnected.value = false)));
   };
-  return { state, version, document, isConnected, problem, load, draw, refused, start, stop: () => stop.abort() };
+  const end = (): void => {
+    stop.abort();
+    queue.stop();
+  };
+  const shown = { state, version, document, isConnected, isLoaded, problem, queue: queue.look };
+  return { ...shown, load, draw, refused, start, stop: end };
 }
 
 function outlineFrom(api: Api, runId: string) {
@@ -83,13 +99,18 @@ async function gateWidths(api: Api, used: ReadonlySet<string>): Promise<Limit[]>
   });
 }
 
+/** What of the calls the address asks for: a link from the list of runs leads to those that failed. */
+function wantedIn(search: string): Wanted {
+  return new URLSearchParams(search).get("show") === "failed" ? { ...ALL_CALLS, shown: "failed" } : ALL_CALLS;
+}
+
 export function RunPage({ api, runId }: { api: Api; runId: string }) {
   const run = useMemo(() => followed(api, runId), [api, runId]);
-  const now = useSignal(Date.now());
-  const gates = useSignal<Limit[]>([]);
+  const now = useSignal(api.now());
+  const wanted = useSignal(wantedIn(location.search));
   useEffect(() => {
     run.start();
-    const clock = setInterval(() => void (now.value = Date.now()), 1_000);
+    const clock = setInterval(() => void (now.value = api.now()), 1_000);
     return () => {
       clearInterval(clock);
       run.stop();
@@ -104,80 +125,130 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
       .catch(run.refused)
       .finally(() => void (isRetrying.value = false));
   };
+  const showCause = ({ code, upstream }: Failures): void => {
+    wanted.value = { shown: "failed", text: "", cause: { code, upstream } };
+    document.getElementById("timeline")?.scrollIntoView({ block: "start" });
+    document.querySelector<HTMLElement>("#timeline .rows")?.focus({ preventScroll: true });
+  };
   const problem = run.problem.value;
-  if (problem?.status === 401 || problem?.status === 403) return <SignIn isRun problem={problem.message} />;
   const { state } = run;
-  useEffect(() => {
-    if (!api.isOperator) return;
-    gateWidths(api, state.upstreams)
-      .then((widths) => void (gates.value = widths))
-      // The curve is of use without them.
-      .catch(() => undefined);
-  }, [api, state.upstreams.size]);
+  const gates = useGateWidths(api, state.upstreams);
+  if (problem?.status === 401 || problem?.status === 403) return <SignIn isRun problem={problem.message} />;
   const version = run.version.value;
-  const document = run.document.value;
-  const known = document === null ? null : (textOf(document, "status") ?? "active");
-  const status = state.ended ?? known ?? (problem === null ? "loading" : "unknown");
-  // Time goes on while calls have not ended; else it ends with the last event.
+  const known = run.document.value;
+  // The document knows of calls whose events have not arrived.
+  const hasCalls = known !== null && numberOf(objectOf(known, "stats"), "total_queries") > 0;
+  const isLoaded = run.isLoaded.value && known !== null && (state.total > 0 || !hasCalls);
+  const status = state.ended ?? (known === null ? null : (textOf(known, "status") ?? "active"));
+  // Time goes on while calls have not ended; else figures of time end with the last event.
   const isBusy = state.ended === null && state.endedCalls < state.total;
   const nowMs = isBusy ? Math.max(now.value, state.lastMs) : state.lastMs;
-  const name = textOf(document ?? {}, "name");
-  const parentId = textOf(document ?? {}, "parent_id");
+  const retryOpen = state.ended === null ? retry : undefined;
   return (
     <>
-      <header>
-        <a href="/ui" class="home">
-          fanout
-        </a>
-        <h1>
-          {name ?? "Run"} <code>{runId}</code>
-        </h1>
-        {parentId !== null && <a href={`/ui/runs/${encodeURIComponent(parentId)}`}>parent run</a>}
-        <span class={`status ${status}`}>{status}</span>
-        <span class="dim" aria-live="polite">
-          {state.ended === null && document !== null ? (run.isConnected.value ? "live" : "connecting …") : ""}
-        </span>
-        <button type="button" class="quiet" onClick={signOut}>
-          Forget credential
-        </button>
-      </header>
+      <RunHeader api={api} runId={runId} run={run} version={version} status={status} isBusy={isBusy} />
       <main>
         {problem !== null && (
           <p class="problem" role="alert">
             {problem.message}
           </p>
         )}
-        <Money state={state} document={document} version={version} />
-        <ProgressLine state={state} nowMs={nowMs} version={version} />
-        {state.total === 0 && document !== null && (
-          <p class="dim">{state.ended === null ? "No calls yet." : "No calls."}</p>
+        {(problem === null || isLoaded) && (
+          <Facts
+            state={state}
+            version={version}
+            document={known}
+            queue={run.queue.value}
+            nowMs={isBusy ? nowMs : now.value}
+            isLoaded={isLoaded}
+          />
         )}
-        {state.ended === null && document !== null && <Actions api={api} runId={runId} status={status} run={run} />}
-        <Waiting api={api} runId={runId} state={state} version={version} />
-        <Failures
-          state={state}
-          version={version}
-          retry={state.ended === null ? retry : undefined}
-          isRetrying={isRetrying.value}
-        />
+        {isLoaded && state.total === 0 && (
+          <p class="dim">{state.ended === null ? "No calls yet." : "It made no calls."}</p>
+        )}
+        <FailureList state={state} version={version} show={showCause} retry={retryOpen} isRetrying={isRetrying.value} />
         <Graphs
           state={state}
           nowMs={nowMs}
           version={version}
           load={outlineFrom(api, runId)}
           named={run.draw}
-          retry={state.ended === null ? retry : undefined}
+          retry={retryOpen}
         />
         <Timeline
           state={state}
           nowMs={nowMs}
           version={version}
-          limits={[...widthOf(document), ...gates.value]}
+          limits={[...widthOf(known), ...gates]}
           look={lookFrom(api, runId)}
+          wanted={wanted.value}
+          want={(next) => void (wanted.value = next)}
         />
-        <Children state={state} version={version} api={api} />
-        <Downloads api={api} runId={runId} refused={run.refused} />
+        <Children api={api} runId={runId} state={state} version={version} nowMs={now.value} />
       </main>
     </>
   );
+}
+
+/** The widths of the keys that the run's calls go to. The curve is of use without them. */
+function useGateWidths(api: Api, upstreams: ReadonlySet<string>): readonly Limit[] {
+  const gates = useSignal<Limit[]>([]);
+  useEffect(() => {
+    if (!api.isOperator) return;
+    gateWidths(api, upstreams)
+      .then((widths) => void (gates.value = widths))
+      .catch(() => undefined);
+  }, [api, upstreams.size]);
+  return gates.value;
+}
+
+type HeaderProps = {
+  api: Api;
+  runId: string;
+  run: ReturnType<typeof followed>;
+  version: number;
+  status: string | null;
+  isBusy: boolean;
+};
+
+function RunHeader({ api, runId, run, version, status, isBusy }: HeaderProps) {
+  const known = run.document.value;
+  const { state } = run;
+  const parentId = textOf(known ?? {}, "parent_id");
+  const parent = useParentName(api, parentId);
+  const name = textOf(known ?? {}, "name");
+  const isOpen = state.ended === null && known !== null;
+  const activity = state.ended !== null ? "ended" : isBusy ? "working" : "idle";
+  const text = status === "active" ? activity : (status ?? "loading …");
+  return (
+    <PageHeader>
+      {parentId !== null && (
+        <a href={`/ui/runs/${encodeURIComponent(parentId)}`} class="crumb">
+          {parent ?? "parent run"}
+        </a>
+      )}
+      <h1>
+        {name ?? "Run"} <code title={runId}>{runId.length > 16 ? `${runId.slice(0, 12)}…` : runId}</code>
+      </h1>
+      <span class={status === null ? "dim" : `state ${activity} ${status}`}>{text}</span>
+      <span class="dim" aria-live="polite">
+        {isOpen ? (run.isConnected.value ? "live" : "connecting …") : ""}
+      </span>
+      <Export api={api} runId={runId} state={state} version={version} refused={run.refused} />
+      {isOpen && <Actions api={api} runId={runId} status={status ?? "active"} run={run} />}
+    </PageHeader>
+  );
+}
+
+/** The name of the run above; null while it is not known, or if this credential may not see it. */
+function useParentName(api: Api, parentId: string | null): string | null {
+  const name = useSignal<string | null>(null);
+  useEffect(() => {
+    if (parentId === null) return;
+    api
+      .json(`/runs/${encodeURIComponent(parentId)}`)
+      .then((parent) => void (name.value = textOf(parent, "name")))
+      .catch(() => undefined);
+  }, [api, parentId]);
+  return name.value;
 }

@@ -4,15 +4,16 @@ import { useMemo } from "preact/hooks";
 import { textOf } from "../model/line.ts";
 import { RunState } from "../model/run-state.ts";
 import type { SavedRun } from "../saved.ts";
-import { Children } from "./children.tsx";
-import { Failures } from "./failures.tsx";
+import { ALL_CALLS } from "../model/rows.ts";
+import { LoggedChildren } from "./children.tsx";
+import { Facts } from "./facts.tsx";
+import { FailureList } from "./failures.tsx";
 import { Graphs } from "./graph/graph-section.tsx";
-import { Money } from "./money.tsx";
-import { ProgressLine } from "./progress.tsx";
 import { Timeline } from "./timeline.tsx";
 
 export function SavedPage({ run }: { run: SavedRun }) {
   const version = useSignal(1);
+  const wanted = useSignal(ALL_CALLS);
   const state = useMemo(() => {
     const folded = new RunState();
     for (const line of run.lines) folded.apply(line);
@@ -26,13 +27,16 @@ export function SavedPage({ run }: { run: SavedRun }) {
         <h1>
           {textOf(run.document, "name") ?? "Run"} <code>{run.id}</code>
         </h1>
-        <span class={`status ${status}`}>{status}</span>
+        <span class={`state ended ${status}`}>{status}</span>
         <span class="dim">saved {new Date(run.savedAtMs).toISOString()}</span>
       </header>
       <main>
-        <Money state={state} document={run.document} version={version.value} />
-        <ProgressLine state={state} nowMs={nowMs} version={version.value} />
-        <Failures state={state} version={version.value} />
+        <Facts state={state} version={version.value} document={run.document} queue={null} nowMs={nowMs} isLoaded />
+        <FailureList
+          state={state}
+          version={version.value}
+          show={({ code, upstream }) => void (wanted.value = { shown: "failed", text: "", cause: { code, upstream } })}
+        />
         <Graphs
           state={state}
           nowMs={nowMs}
@@ -40,8 +44,14 @@ export function SavedPage({ run }: { run: SavedRun }) {
           load={(id) => Promise.resolve(run.graphs[id])}
           named={() => void (version.value += 1)}
         />
-        <Timeline state={state} nowMs={nowMs} version={version.value} />
-        <Children state={state} version={version.value} />
+        <Timeline
+          state={state}
+          nowMs={nowMs}
+          version={version.value}
+          wanted={wanted.value}
+          want={(next) => void (wanted.value = next)}
+        />
+        <LoggedChildren state={state} />
       </main>
     </>
   );

@@ -1,12 +1,12 @@
 /** The calls of a run over time: one row per call, queue time apart from attempts. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
-import { rowsOf, type Row, type Shown } from "../model/rows.ts";
+import { rowsOf, type Row, type Shown, type Wanted } from "../model/rows.ts";
 import type { RunState } from "../model/run-state.ts";
 import { colouring, type ColouredBy } from "./colours.ts";
 import { Details, type Look } from "./details.tsx";
-import { RowList } from "./row-list.tsx";
-import { drawCurve, type Limit, type Span } from "./timeline-canvas.ts";
+import { RowList, type Place } from "./row-list.tsx";
+import { drawBand, drawCurve, type Limit, type Span } from "./timeline-canvas.ts";
 
 const FILTERS: readonly [Shown, string][] = [
   ["all", "all calls"],
@@ -19,20 +19,22 @@ const COLOURS: readonly [ColouredBy, string][] = [
   ["state", "coloured by state"],
   ["model", "by model"],
   ["cost", "by cost"],
+  ["latency", "by latency"],
 ];
 
-export function Timeline({ state, nowMs, version, limits = [], look }: TimelineProps) {
-  const shown = useSignal<Shown>("all");
+export function Timeline({ state, nowMs, version, limits = [], look, wanted, want }: TimelineProps) {
   const zoom = useSignal<Span | null>(null);
-  const hovered = useSignal<Row | null>(null);
+  const hovered = useSignal<{ row: Row; place: Place } | null>(null);
   const colouredBy = useSignal<ColouredBy>("state");
   const { colourOf, legend } = colouring(colouredBy.value, state);
-  const rows = useMemo(() => rowsOf(state, shown.value), [version, shown.value]);
+  const rows = useMemo(() => rowsOf(state, wanted), [version, wanted]);
+  const band = useRef<HTMLCanvasElement>(null);
   const curve = useRef<HTMLCanvasElement>(null);
   const whole: Span = { fromMs: state.startMs ?? nowMs, toMs: Math.max(nowMs, (state.startMs ?? nowMs) + 1) };
   const span = zoom.value ?? whole;
   const draw = useRef(() => {});
   draw.current = () => {
+    if (band.current !== null) drawBand(band.current, state.calls, span);
     if (curve.current !== null) drawCurve(curve.current, state, { span, limits });
   };
   // In the frame in which the rest of the page changes: a frame of its own would cost as much again.
@@ -44,14 +46,22 @@ export function Timeline({ state, nowMs, version, limits = [], look }: TimelineP
   }, []);
   if (state.calls.length === 0) return null;
   return (
-    <section aria-label="Timeline">
-      <h2>Timeline</h2>
+    <section aria-label="Timeline" id="timeline">
+      <h2>Calls over time</h2>
       <div class="tools">
+        <input
+          type="search"
+          aria-label="Search calls"
+          placeholder="Search names, models, errors"
+          value={wanted.text}
+          onInput={(event) => want({ ...wanted, text: event.currentTarget.value })}
+        />
         <select
           aria-label="Calls shown"
+          value={wanted.shown}
           onChange={(event) => {
             const found = FILTERS.find(([name]) => name === event.currentTarget.value);
-            if (found !== undefined) shown.value = found[0];
+            if (found !== undefined) want({ ...wanted, shown: found[0], cause: null });
           }}
         >
           {FILTERS.map(([name, label]) => (
@@ -84,6 +94,11 @@ export function Timeline({ state, nowMs, version, limits = [], look }: TimelineP
         <button type="button" onClick={() => void (zoom.value = null)}>
           Whole run
         </button>
+        {wanted.cause !== null && (
+          <button type="button" onClick={() => want({ ...wanted, shown: "all", cause: null })}>
+            Only {wanted.cause.code} {wanted.cause.upstream} ✕
+          </button>
+        )}
       </div>
       {legend.length > 0 && (
         <ul class="legend" aria-label="Colours">
@@ -95,22 +110,34 @@ export function Timeline({ state, nowMs, version, limits = [], look }: TimelineP
           ))}
         </ul>
       )}
+      <canvas class="band" ref={band} role="img" aria-label="Calls that ended and calls that failed, over time" />
       <canvas class="curve" ref={curve} role="img" aria-label="Calls in flight over time" />
-      <RowList
-        rows={rows}
-        chosen={hovered.value}
-        choose={(row) => void (hovered.value = row)}
-        span={span}
-        nowMs={nowMs}
-        colourOf={colourOf}
-      />
-      <Details row={hovered.value} nowMs={nowMs} look={look} />
+      <div class="around">
+        <RowList
+          rows={rows}
+          chosen={hovered.value?.row ?? null}
+          choose={(row, place) => void (hovered.value = row === null ? null : { row, place })}
+          span={span}
+          nowMs={nowMs}
+          colourOf={colourOf}
+        />
+        <Details row={hovered.value?.row ?? null} place={hovered.value?.place ?? null} nowMs={nowMs} look={look} />
+      </div>
+      {rows.length === 0 && <p class="dim">No such calls.</p>}
     </section>
   );
 }
 
 /** `limits`: how many calls may be in flight; `look`: a call of a group with the beginnings of its texts, from the gateway. */
-type TimelineProps = { state: RunState; nowMs: number; version: number; limits?: readonly Limit[]; look?: Look };
+type TimelineProps = {
+  state: RunState;
+  nowMs: number;
+  version: number;
+  limits?: readonly Limit[];
+  look?: Look;
+  wanted: Wanted;
+  want: (wanted: Wanted) => void;
+};
 
 function scaled({ fromMs, toMs }: Span, factor: number): Span {
   const middle = (fromMs + toMs) / 2;

@@ -20,3 +20,18 @@ export function customIdsOf(
     return page.names[index - page.firstIndex] ?? null;
   };
 }
+
+/** The custom ids of up to `limit` slots from an index on; empty = the client gave none; null = there is no such group. */
+export function slotNames(
+  { groups }: { groups: Pick<GroupRows, "factsOf" | "get"> },
+  seq: number,
+  from: number,
+  limit: number,
+): (string | null)[] | null {
+  const stored = groups.get(seq)?.stored;
+  if (stored === undefined) return null;
+  if (!stored.named) return [];
+  const nameOf = customIdsOf(groups, stored);
+  const count = Math.max(0, Math.min(limit, stored.header.count - from));
+  return Array.from({ length: count }, (_, at) => nameOf(from + at));
+}

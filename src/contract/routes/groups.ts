@@ -3,7 +3,7 @@ import * as z from "zod";
 import { batchReply } from "../batch.ts";
 import { cancelGroupsBody, cancelGroupsReply } from "../cancel-groups.ts";
 import { graphOutline, graphReply } from "../graph/replies.ts";
-import { reportDocument, resultsPage, runningGroup, slotLook } from "../groups.ts";
+import { reportDocument, resultsPage, runningGroup, slotLook, slotNames } from "../groups.ts";
 import { CANCEL_BODY_BYTES_MAX, GROUP_WAIT_MS_MAX, RESULTS_PAGE_DEFAULT, RESULTS_PAGE_MAX } from "../../limits.ts";
 import { GRAPH_ID, asText, idParameter, json, jsonBody, slotStreams, whole } from "./parts.ts";
 import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
@@ -18,6 +18,14 @@ const indexParameter = {
   in: "path" as const,
   required: true,
   description: "Index of the slot in the group, from 0",
+  schema: { type: "integer" as const, minimum: 0 },
+};
+
+const fromParameter = {
+  name: "from",
+  in: "query" as const,
+  required: false,
+  description: "Index of the first; default 0",
   schema: { type: "integer" as const, minimum: 0 },
 };
 
@@ -151,6 +159,13 @@ export const groups = family("Groups", {
     summary: "Cancels a group: queued calls never start, connections to upstreams are closed",
     parameters: [idParameter, inFlightParameter],
     replies: { 200: json(stoppedGroup, "The state of the group") },
+  },
+  "GET /groups/:id/names": {
+    auth: CLIENTS,
+    guide: "docs/groups.md",
+    summary: "Lists the ids that the client gave to the calls of a group, by index",
+    parameters: [idParameter, fromParameter],
+    replies: { 200: json(slotNames, "A page of them") },
   },
   "GET /groups/:id/slots/:index": {
     auth: CLIENTS,

@@ -30,6 +30,7 @@ import { CLIENTS, OPERATOR, FIGURES, RUN_FIGURES, family } from "./record.ts";
 const flushed = z.object({ object: z.literal("flush"), flushed: z.literal(true) }).meta({ id: "Flushed" });
 
 const reset = flag("reset", "`1`: return the totals once more, then reset them to zero");
+const queue = flag("queue", "`1`: add as `queue` what its queued calls wait for");
 const subtree = flag("subtree", "`1`: add the figures of all runs below it as `subtree`");
 
 export const runs = family("Runs", {
@@ -62,7 +63,7 @@ export const runs = family("Runs", {
     auth: RUN_FIGURES,
     guide: "docs/runs.md",
     summary: "Describes a run",
-    parameters: [idParameter, subtree],
+    parameters: [idParameter, subtree, queue],
     replies: { 200: json(runLookDocument, "The run") },
   },
   "GET /runs/:id/children": {

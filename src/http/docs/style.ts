@@ -7,7 +7,7 @@ export const STYLE = `
 *{box-sizing:border-box}
 html{scroll-padding-top:1rem}
 body{margin:0;background:var(--back);color:var(--text);font:16px/1.55 system-ui,sans-serif;overflow-wrap:anywhere}
-a{color:var(--link);text-decoration:none}a:hover{text-decoration:underline}
+a{color:var(--link);text-decoration:none}a:hover,main a,header a{text-decoration:underline}
 code{font:0.875em ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;background:var(--code);padding:.1em .3em;border-radius:.25em}
 pre{background:var(--code);padding:.7rem .9rem;border-radius:.35em;overflow-x:auto;margin:.5rem 0}
 pre code{background:none;padding:0}
@@ -15,7 +15,7 @@ h1,h2,h3,h4{line-height:1.25;margin:0}
 h1{font-size:1.75rem}
 h2{font-size:1.4rem;margin:3rem 0 1rem;padding-bottom:.4rem;border-bottom:1px solid var(--line)}
 h3{font-size:1.05rem}h3 code{background:none;padding:0;font-size:1em}
-h3 a{color:inherit}
+h3 a{color:inherit;text-decoration:none}
 h4{font-size:.8rem;text-transform:uppercase;letter-spacing:.05em;color:var(--dim);margin:1.1rem 0 .3rem}
 p{margin:.35rem 0}
 .frame{display:grid;grid-template-columns:17rem minmax(0,1fr);max-width:78rem;margin:0 auto}

@@ -1,15 +1,21 @@
 /** Groups after their opening: look at one, read its results, its report, cancel it. */
 import type { Context } from "hono";
-import { RunCaller } from "../../objects/clients/caller.ts";
+import { RunCaller, type RunStub } from "../../objects/clients/caller.ts";
 import { graphMembers, withTaskIds } from "../replies/graph/graph-results.ts";
 import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { parseCancelQuery } from "../../contract/cancel-groups.ts";
-import { parseGroupQuery, parseReportQuery, parseResultsQuery, type ReportFormat } from "../../contract/groups.ts";
+import {
+  parseGroupQuery,
+  parseNamesQuery,
+  parseReportQuery,
+  parseResultsQuery,
+  type ReportFormat,
+} from "../../contract/groups.ts";
 import { groupSalt, groupSeqOfId } from "../../run/queue/group-id.ts";
 import { Refusal } from "../../errors.ts";
-import { NAME_CHARS_MAX } from "../../limits.ts";
+import { NAME_CHARS_MAX, SLOT_NAMES_PAGE } from "../../limits.ts";
 import { runningJson } from "../replies/batch-json.ts";
 import { MARKDOWN, reportText } from "../replies/report.ts";
 import { coordinatorJson, reportJson, swarmJson, type ReportSource } from "../replies/report-json.ts";
@@ -32,6 +38,7 @@ export const groupHandlers = {
   "POST /groups/:id/confirm": confirm,
   "DELETE /groups/:id": cancel,
   "DELETE /dag/:id": cancel,
+  "GET /groups/:id/names": listNames,
   "GET /groups/:id/slots/:index": lookAtSlot,
   "DELETE /groups/:id/slots/:index": async (c) => {
     const { group, seq } = await findGroup(c, 0);
@@ -63,6 +70,17 @@ async function confirm(c: Context<AppEnv>): Promise<Response> {
 }
 
 /** One call, with the beginnings of its texts: for people, whose page must stay small whatever a model writes. */
+async function listNames(c: Context<AppEnv>): Promise<Response> {
+  const query = parseNamesQuery(c.req.query());
+  if (!query.ok) throw new Refusal(query.reason);
+  const { group, view, seq } = await findGroup(c, 0);
+  const { from } = query.value;
+  const run = new RunCaller(c.env, group.runId);
+  const read = (stub: RunStub): Promise<(string | null)[] | null> => stub.slotNames(seq, from, SLOT_NAMES_PAGE);
+  const data = (await run.callWithRetry<(string | null)[] | null>(read)) ?? [];
+  return c.json({ object: "list", from, data, has_more: data.length > 0 && from + data.length < view.count });
+}
+
 async function lookAtSlot(c: Context<AppEnv>): Promise<Response> {
   const { group, view, seq } = await findGroup(c, 0);
   const index = slotIndexIn(c.req.param("index") ?? "");

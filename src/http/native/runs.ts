@@ -22,6 +22,8 @@ import { patchOf } from "./run-patch.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
+import type { QueueLook } from "../../run/steps/queue-look.ts";
+import { shownWaits } from "../replies/waiting.ts";
 import { ListOrder } from "../../objects/clients/directory.ts";
 import { openWhenFree } from "../../objects/clients/open-when-free.ts";
 import { openRootRun } from "../../objects/clients/open-run.ts";
@@ -36,8 +38,12 @@ export const runHandlers = {
     const query = parseRunLookQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const document = shown(c, await documentOf(c, c.req.param("id")));
-    if (!query.value.subtree) return c.json(document);
-    return c.json({ ...document, subtree: await subtreeOf(c.env, document.id) });
+    const { subtree, queue } = query.value;
+    return c.json({
+      ...document,
+      ...(subtree ? { subtree: await subtreeOf(c.env, document.id) } : {}),
+      ...(queue ? { queue: await queueOf(c, document.id) } : {}),
+    });
   },
   "PATCH /runs/:id": patchRun,
   "POST /runs/:id/close": (c) => endRun(c, c.req.param("id"), "closed"),
@@ -51,6 +57,13 @@ export const runHandlers = {
     return c.json(budget);
   },
 } satisfies Partial<Handlers>;
+
+/** What the calls of a run wait for that have not ended. Who may see its document may see this. */
+async function queueOf(c: Context<AppEnv>, runId: string): Promise<object> {
+  const look = await new RunCaller(c.env, runId).callWithRetry<QueueLook | null>((run) => run.queueLook());
+  if (look === null) throw notFound(runId);
+  return { in_flight: look.inFlight, queued: look.queued, waiting_for: shownWaits(look.waits) };
+}
 
 /** Opens a root run for the operator, or a child run inside the run whose token the request has. */
 async function openRun(c: Context<AppEnv>): Promise<Response> {

@@ -25,6 +25,10 @@ export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
       return { confirmation: true };
     case "permit":
       return { permit: true };
+    case "tier":
+      return { tier: true };
+    case "equal_call":
+      return { equal_call: true };
   }
 }
 

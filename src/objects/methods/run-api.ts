@@ -62,6 +62,7 @@ import type {
   StoredDocument,
   TurnReport,
 } from "./runs.ts";
+import type { QueueLook } from "../../run/steps/queue-look.ts";
 import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
 
 export interface RunApi extends Rpc.DurableObjectBranded {
@@ -72,6 +73,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** The run's document; null if there is no such run, or `caller` may not see it. */
   document(caller: string | null): StoredDocument | null;
+
+  /** Its calls that have not ended and what they wait for; null if there is no such run. */
+  queueLook(): QueueLook | null;
 
   /** What the run itself has spent and has in flight, and its open children; null if there is no such run. */
   figures(): Figures | null;
@@ -254,6 +258,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** The compiled graph of a group, as JSON; null if it has none. */
   graphJson(seq: number): string | null;
+
+  /** Ids that the client gave to the slots of a group, from an index on, null for those without; null if there is no such group. */
+  slotNames(seq: number, from: number, limit: number): (string | null)[] | null;
 
   /** The beginning of the prompt of a slot's call; null if it has none, or its body is in R2. */
   promptHead(seq: number, index: number): string | null;

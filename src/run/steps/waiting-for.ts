@@ -27,6 +27,9 @@ export type WaitingFor =
   | { kind: "dependency"; tasks: string[] }
   /** A batch of its provider: its upstream; null = the batch is not made yet. */
   | { kind: "provider_batch"; upstream: string | null }
+  /** The end of the calls of an earlier tier, and of an equal call in flight, whose answer it gets: only `queueLook` counts these. */
+  | { kind: "tier" }
+  | { kind: "equal_call" }
   /** The delay before a retry. */
   | { kind: "retry"; readyInMs: number }
   /** A permit of the run, of its group or of the upstream, or an executor that takes it. */
@@ -37,17 +40,7 @@ export type Waiting = { waitingFor: WaitingFor; slots: number };
 
 /** What a group's queued slots wait for, most slots first. Slots that share the answer of an equal call are not among them. */
 export function waitsOf(state: EngineState, group: Group, nowMs: number): Waiting[] {
-  const waits = new Map<string, Waiting>();
-  for (const { waitingFor, slotIds } of queuedWaits(state, group, nowMs)) {
-    // Retries become ready one by one: they are one entry, whose time is that of the first.
-    const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
-    const known = waits.get(name);
-    if (known === undefined) waits.set(name, { waitingFor, slots: slotIds.length });
-    else {
-      known.slots += slotIds.length;
-      known.waitingFor = sooner(known.waitingFor, waitingFor);
-    }
-  }
+  const waits = queueWaits(state, group.header.seq, nowMs);
   const blocked = blockedSlots(group);
   if (blocked.length > 0) {
     const tasks = [...new Set(blocked.flatMap((each) => each.tasks))].slice(0, WAITS_NAMED_MAX);
@@ -63,10 +56,31 @@ export function waitsOf(state: EngineState, group: Group, nowMs: number): Waitin
   return [...waits.values()].filter(({ slots }) => slots > 0).sort((a, b) => b.slots - a.slots);
 }
 
+/** What the calls or slots of that number wait for that are in the queue; 0 = single calls. */
+export function waitsAt(state: EngineState, groupSeq: number, nowMs: number): Waiting[] {
+  return [...queueWaits(state, groupSeq, nowMs).values()];
+}
+
+/** The same by a name of each cause. */
+function queueWaits(state: EngineState, groupSeq: number, nowMs: number): Map<string, Waiting> {
+  const waits = new Map<string, Waiting>();
+  for (const { waitingFor, slotIds } of queuedWaits(state, groupSeq, nowMs)) {
+    // Retries become ready one by one: they are one entry, whose time is that of the first.
+    const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
+    const known = waits.get(name);
+    if (known === undefined) waits.set(name, { waitingFor, slots: slotIds.length });
+    else {
+      known.slots += slotIds.length;
+      known.waitingFor = sooner(known.waitingFor, waitingFor);
+    }
+  }
+  return waits;
+}
+
 /** What each queued slot of a group waits for, by its id. */
 export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Map<number, WaitingFor> {
   const bySlot = new Map<number, WaitingFor>();
-  for (const { waitingFor, slotIds } of queuedWaits(state, group, nowMs)) {
+  for (const { waitingFor, slotIds } of queuedWaits(state, group.header.seq, nowMs)) {
     for (const slotId of slotIds) bySlot.set(slotId, waitingFor);
   }
   for (const { indexes, tasks } of blockedSlots(group)) {
@@ -79,14 +93,14 @@ export function waitsBySlot(state: EngineState, group: Group, nowMs: number): Ma
 /** What the slots of a group wait for that are in the queue, those of a line together. */
 function* queuedWaits(
   state: EngineState,
-  { header }: Group,
+  groupSeq: number,
   nowMs: number,
 ): Generator<{ waitingFor: WaitingFor; slotIds: number[] }> {
   const holdOf = holdsOf(state, nowMs);
-  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(header.seq)) {
+  for (const { line, slotIds, notBeforeMs } of state.queue.queuedOf(groupSeq)) {
     const [first] = slotIds;
     if (first === undefined) continue;
-    const hold = holdOf({ groupSeq: header.seq, line, first, notBeforeMs });
+    const hold = holdOf({ groupSeq, line, first, notBeforeMs });
     yield { waitingFor: shown(hold, notBeforeMs, nowMs), slotIds };
   }
 }

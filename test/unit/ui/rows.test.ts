@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { isSameRow, rowsOf, type Row, type Rows } from "../../../ui/model/rows.ts";
+import { ALL_CALLS, isSameRow, rowsOf, type Row, type Rows } from "../../../ui/model/rows.ts";
 import { GROUP, Lines, stateOf } from "./lines.ts";
 
 const OTHER = "pg-1763712000001-zzzzzz";
@@ -21,7 +21,7 @@ function threeKinds(): Lines {
 
 describe("the timeline's rows", () => {
   it("are each group with its calls, then single calls", () => {
-    expect(listed(rowsOf(stateOf(threeKinds()), "all"))).toEqual([
+    expect(listed(rowsOf(stateOf(threeKinds()), { ...ALL_CALLS, shown: "all" }))).toEqual([
       GROUP,
       "call 0",
       "call 1",
@@ -37,17 +37,17 @@ describe("the timeline's rows", () => {
     ["retried", []],
     ["replayed", [OTHER, "call 0"]],
   ] as const)("can be those of %s calls, without the groups that have none", (which, names) => {
-    expect(listed(rowsOf(stateOf(threeKinds()), which))).toEqual(names);
+    expect(listed(rowsOf(stateOf(threeKinds()), { ...ALL_CALLS, shown: which }))).toEqual(names);
   });
 
   it("have nothing before the first and after the last", () => {
-    const rows = rowsOf(stateOf(threeKinds()), "all");
+    const rows = rowsOf(stateOf(threeKinds()), { ...ALL_CALLS, shown: "all" });
     expect([rows.at(-1), rows.at(rows.length)]).toEqual([null, null]);
   });
 
   it("are found again where they are, and not in a list without them", () => {
     const state = stateOf(threeKinds());
-    const all = rowsOf(state, "all");
+    const all = rowsOf(state, { ...ALL_CALLS, shown: "all" });
     for (let index = 0; index < all.length; index++) {
       const row = all.at(index);
       if (row === null) throw new Error(`no row ${index}`);
@@ -55,16 +55,24 @@ describe("the timeline's rows", () => {
       expect(isSameRow(row, all.at(index))).toBe(true);
     }
     const single = all.at(5);
-    expect(single === null ? null : rowsOf(state, "failed").indexOf(single)).toBeNull();
+    expect(single === null ? null : rowsOf(state, { ...ALL_CALLS, shown: "failed" }).indexOf(single)).toBeNull();
   });
 
   it("stay as many as they were when the list was made, while calls go on to begin", () => {
     const lines = threeKinds();
     const state = stateOf(lines);
-    const before = rowsOf(state, "all");
+    const before = rowsOf(state, { ...ALL_CALLS, shown: "all" });
     const more = lines.started(9, 7).all.at(-1);
     if (more !== undefined) state.apply(more);
     expect(listed(before)).toEqual([GROUP, "call 0", "call 1", OTHER, "call 0", "single"]);
-    expect(listed(rowsOf(state, "all"))).toEqual([GROUP, "call 0", "call 1", "call 7", OTHER, "call 0", "single"]);
+    expect(listed(rowsOf(state, { ...ALL_CALLS, shown: "all" }))).toEqual([
+      GROUP,
+      "call 0",
+      "call 1",
+      "call 7",
+      OTHER,
+      "call 0",
+      "single",
+    ]);
   });
 });

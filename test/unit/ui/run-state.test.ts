@@ -3,7 +3,7 @@ import { percentilesOf } from "../../../src/run/measures/percentiles.ts";
 import { queueMsOf } from "../../../ui/model/call.ts";
 import { agoText, durationText, exactUsdText, usdText } from "../../../ui/model/format.ts";
 import { parseLine } from "../../../ui/model/line.ts";
-import { progressOf } from "../../../ui/model/progress.ts";
+import { forecastOf, progressOf } from "../../../ui/model/progress.ts";
 import { colouring } from "../../../ui/view/colours.ts";
 import { Lines, stateOf } from "./lines.ts";
 
@@ -115,6 +115,26 @@ describe("progress", () => {
     expect(progress).toMatchObject({ total: 30, ended: 10 });
     expect(progress.remainingMs).toBeCloseTo(1_800, 0);
     expect(progress.predictedUsd).toBeCloseTo(0.6, 9);
+  });
+
+  it("says in a sentence when the calls end and what they cost, or at about which call the budget ends", () => {
+    const lines = new Lines().add(0, "group_started", { count: 30 });
+    for (let index = 0; index < 10; index++)
+      lines
+        .started(0, index)
+        .ended(100, index)
+        .completed(100 + index, index);
+    const state = stateOf(lines);
+    expect(forecastOf(state, 0.5, 1_000)).toEqual({
+      text: "The budget ends at about call 25 of 30: all of them would need about $0.1000 more.",
+      isShort: true,
+    });
+    for (const limitUsd of [0.6, null]) {
+      expect(forecastOf(state, limitUsd, 1_000)?.text).toMatch(
+        /^At this pace all 30 calls end in about .* cost about \$0.6000\.$/,
+      );
+    }
+    expect(forecastOf(stateOf(new Lines().add(0, "group_started", { count: 2 })), 1, 1_000)).toBeNull();
   });
 
   it("takes the last calls in flight to last as long as others to their model, and knows no end of a call that lasts longer", () => {

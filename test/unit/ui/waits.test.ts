@@ -5,9 +5,9 @@ describe("what queued calls wait for", () => {
   it.each([
     [{ permit: true }, /^one of the run.s calls to end/],
     [{ retry: true, ready_in_ms: 10 }, /^the pause before a retry$/],
-    [{ budget: "usd" }, /^the budget \(usd\)/],
+    [{ budget: "usd" }, /^the budget in dollars/],
     [{ confirmation: true }, /^a confirmation/],
-    [{ budget: "usd", exhausted: true }, /^a higher limit: the budget \(usd\) is used up$/],
+    [{ budget: "usd", exhausted: true }, /^a higher limit: the budget in dollars is used up$/],
     [{ dependency: ["a", "b", "c", "d"] }, /^other tasks: a, b, c$/],
     [
       { gate: "up", reason: "requests_per_minute", ready_in_ms: 3_000 },

@@ -49,12 +49,12 @@ export function Boxes({ layout, view }: { layout: Layout; view: GraphView }) {
               transform={`translate(${x} ${y})`}
               role="button"
               aria-pressed={chosen.value === place}
-              aria-label={`${box.name}: ${text}${isCritical ? ", on the critical path" : ""}`}
               tabIndex={place === focus ? 0 : -1}
               onClick={() => void (chosen.value = place)}
               onFocus={() => void (chosen.value = place)}
               onKeyDown={(event) => move(event, place)}
             >
+              <title>{`${box.name}: ${text}${isCritical ? ", on the critical path" : ""}`}</title>
               <rect width={BOX.width} height={BOX.height} rx={4} />
               <rect class="state" width={5} height={BOX.height} rx={2} />
               <text x={12} y={16}>
