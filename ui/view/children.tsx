@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import type { Api } from "../api.ts";
 import { countText, usdText } from "../model/format.ts";
 import { textOf } from "../model/line.ts";
-import type { Versioned } from "./facts.tsx";
+import type { Versioned } from "./figure.tsx";
 import type { Child, RunState } from "../model/run-state.ts";
 import { readPage, type ListedRun } from "../model/runs/listed.ts";
 import { RunRow } from "./start/run-row.tsx";

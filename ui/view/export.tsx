@@ -5,7 +5,7 @@ import { csv, jsonLines } from "../model/csv.ts";
 import { countText } from "../model/format.ts";
 import { isRecord, numberOf } from "../model/line.ts";
 import type { RunState } from "../model/run-state.ts";
-import type { Versioned } from "./facts.tsx";
+import type { Versioned } from "./figure.tsx";
 
 const PAGE = 1_000;
 

@@ -6,13 +6,11 @@ import { objectOf, textOf } from "../model/line.ts";
 import { forecastOf, progressOf } from "../model/progress.ts";
 import type { QueueLook } from "../model/queue.ts";
 import type { RunState } from "../model/run-state.ts";
+import { Figure, type Versioned } from "./figure.tsx";
 import { Money } from "./money.tsx";
 
 /** `queue`: what the gateway has said of one moment; null = nothing, and the log's own counts are shown. */
 type Props = Versioned & { document: Json | null; queue: QueueLook | null; nowMs: number; isLoaded: boolean };
-
-/** The state grows in place: a component is drawn again because `version` differs. */
-export type Versioned = { state: RunState; version: number };
 
 export function Facts({ state, version, document, queue, nowMs, isLoaded }: Props) {
   if (!isLoaded) {
@@ -145,17 +143,5 @@ function Calls({ state, total, ended, isLive }: CallsProps) {
         {state.retries > 0 && <Figure name="retries" value={countText(state.retries)} />}
       </dl>
     </section>
-  );
-}
-
-export function Figure({ name, value, mark }: { name: string; value: string; mark?: string }) {
-  return (
-    <div>
-      <dt>
-        {mark !== undefined && <i class={`mark ${mark}`} />}
-        {name}
-      </dt>
-      <dd>{value}</dd>
-    </div>
   );
 }

@@ -1,6 +1,6 @@
 import { callsText } from "../model/format.ts";
 import { nameOf } from "../model/call.ts";
-import type { Versioned } from "./facts.tsx";
+import type { Versioned } from "./figure.tsx";
 import type { Failures, GroupState, RunState } from "../model/run-state.ts";
 
 /** Groups that can be retried here: the last ones. */

@@ -2,7 +2,7 @@ import type { Json } from "../api.ts";
 import { usdText } from "../model/format.ts";
 import { objectOf } from "../model/line.ts";
 import type { RunState } from "../model/run-state.ts";
-import { Figure, type Versioned } from "./facts.tsx";
+import { Figure, type Versioned } from "./figure.tsx";
 
 /** The budget as a bar: spent, reserved, left. */
 export function Money({ state, document }: Versioned & { document: Json | null }) {
