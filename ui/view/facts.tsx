@@ -5,7 +5,6 @@ import { agoText, countText, durationText, rateText, usdText } from "../model/fo
 import { objectOf, textOf } from "../model/line.ts";
 import { forecastOf, progressOf } from "../model/progress.ts";
 import type { QueueLook } from "../model/queue.ts";
-import type { RunState } from "../model/run-state.ts";
 import { Figure, type Versioned } from "./figure.tsx";
 import { Money } from "./money.tsx";
 
