@@ -5,6 +5,7 @@ import type { AppEnv } from "../context.ts";
 import type { Handlers } from "../handler.ts";
 import type { About } from "../../contract/ops.ts";
 import { aboutPage, referencePage } from "../docs/page.ts";
+import { SEARCH } from "../docs/search.ts";
 import { STYLE } from "../docs/style.ts";
 import { openApiText } from "../openapi/document.ts";
 import { Prepared } from "./prepared.ts";
@@ -28,7 +29,7 @@ export async function sendAbout(c: Context<AppEnv>, about: About): Promise<Respo
   return type === "text/html" ? await sendPage(c, await aboutPage(about)) : c.json(about);
 }
 
-/** Sends a page under a policy that allows nothing but the page's own style: no scripts, no loads. */
+/** Sends a page under a policy that allows nothing but the page's own style and, in the reference, its search: no loads. */
 async function sendPage(c: Context<AppEnv>, html: string): Promise<Response> {
   return c.body(html, 200, await pageHeaders());
 }
@@ -44,7 +45,12 @@ async function pageHeaders(): Promise<Record<string, string>> {
 }
 
 async function contentSecurityPolicy(): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(STYLE)));
-  const style = `'sha256-${btoa(String.fromCharCode(...digest))}'`;
-  return `default-src 'none'; style-src ${style}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`;
+  const [style, script] = await Promise.all([STYLE, SEARCH].map(hashOf));
+  return `default-src 'none'; style-src ${style}; script-src ${script}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'`;
+}
+
+/** A source of the policy: the one text that may be there. */
+async function hashOf(text: string): Promise<string> {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
+  return `'sha256-${btoa(String.fromCharCode(...digest))}'`;
 }

@@ -1,5 +1,6 @@
 /** One route as HTML: its purpose, parameters, request body and responses. */
 import { html } from "hono/html";
+import { guideAnchor } from "./guides.ts";
 import type { Answer, Operation, Parameter, Route, Schema } from "./reference.ts";
 import { fieldTable, typeLine } from "./schema.ts";
 import { prose, type Html } from "./text.ts";
@@ -16,7 +17,7 @@ export function routeSection({ id, method, path, operation }: Route): Html {
       <a href="#${id}"><span class="method ${method.toLowerCase()}">${method}</span> <code>${path}</code></a>
     </h3>
     <p>${prose(summary)}${isOpen ? html` <span class="open">no credential</span>` : ""}</p>
-    ${description === undefined ? "" : html`<p>${prose(description)}</p>`}
+    ${description === undefined ? "" : html`<p>${prose(description)}</p>`} ${guideLine(operation["x-guide"])}
     ${
       parameters.length === 0
         ? ""
@@ -31,6 +32,13 @@ export function routeSection({ id, method, path, operation }: Route): Html {
       ${answers.map(answerRow)}
     </table>
   </section>`;
+}
+
+function guideLine(guide: string | undefined): Html {
+  if (guide === undefined) return html``;
+  return html`<p class="content">
+    Guide: <a href="#${guideAnchor(guide)}"><code>${guide}</code></a>
+  </p>`;
 }
 
 function parameterRow({ name, in: place, required = false, description, schema }: Parameter): Html {

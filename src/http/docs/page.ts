@@ -4,6 +4,8 @@ import { firstCalls } from "./first-calls.ts";
 import { routeSection } from "./operation.ts";
 import { anchorOf, parseReference, routesByTag, type Reference, type Route, type Schema } from "./reference.ts";
 import { fieldTable, schemaAnchor, typeLine } from "./schema.ts";
+import { guidesSection } from "./guides.ts";
+import { SEARCH } from "./search.ts";
 import { STYLE } from "./style.ts";
 import { prose, type Html } from "./text.ts";
 
@@ -37,11 +39,13 @@ export async function referencePage(openApiText: string): Promise<string> {
           A request that is refused or fails returns a 4xx or 5xx status and an <a href="#schema-error">Error</a>. Its
           <code>code</code> names the reason.
         </p>
-        ${sections}
+        <h2 id="guides">Guides</h2>
+        ${guidesSection(tags)} ${sections}
         <h2 id="schemas">Schemas</h2>
         ${schemas}
       </main>
     </div>`,
+    SCRIPT_ELEMENT,
   );
 }
 
@@ -85,6 +89,10 @@ function navigation(tags: Map<string, Route[]>, { components }: Reference): Html
       </li>`,
   );
   return html`<nav aria-label="Contents">
+    <label for="search">Search</label>
+    <input id="search" type="search" placeholder="/" autocomplete="off" />
+    <output id="found" for="search"></output>
+    <h2><a href="#guides">Guides</a></h2>
     ${lists}
     <h2><a href="#schemas">Schemas</a></h2>
     <ul>
@@ -120,8 +128,10 @@ function tagAnchor(tag: string): string {
 
 /** The text between the tags must be exactly `STYLE`: the content security policy contains its hash. */
 const STYLE_ELEMENT = raw(`<style>${STYLE}</style>`);
+/** The same holds for the script. */
+const SCRIPT_ELEMENT = raw(`<script>${SEARCH}</script>`);
 
-async function page(title: string, body: Html): Promise<string> {
+async function page(title: string, body: Html, script: Html | "" = ""): Promise<string> {
   return String(
     await html`<!doctype html>
       <html lang="en">
@@ -132,7 +142,7 @@ async function page(title: string, body: Html): Promise<string> {
           ${STYLE_ELEMENT}
         </head>
         <body>
-          ${body}
+          ${body} ${script}
         </body>
       </html>`,
   );

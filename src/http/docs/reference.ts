@@ -79,6 +79,8 @@ const operation = z.object({
   requestBody: z.object({ required: z.boolean().optional(), description: text, content }).optional(),
   responses: z.record(z.string(), answer),
   security: z.array(z.unknown()).optional(),
+  /** The guide in the source that explains the route. */
+  "x-guide": text,
 });
 export type Operation = z.infer<typeof operation>;
 

@@ -27,6 +27,11 @@ nav h2{font-size:.8rem;margin:1.2rem 0 .3rem;padding:0;border:0}
 nav ul{list-style:none;margin:0;padding:0}nav li{padding:.12rem 0}nav code{background:none;padding:0}
 nav a{color:inherit}
 main{padding:1.5rem 2rem 6rem;min-width:0}
+[hidden]{display:none!important}
+nav label{font-weight:600;font-size:.8rem}
+nav input{font:inherit;color:inherit;background:var(--back);border:1px solid var(--line);border-radius:.3rem;padding:.25rem .5rem;width:100%}
+nav output{display:block;min-height:1.4em;color:var(--dim);font-size:.8rem}
+.guide h3{margin-top:.8rem}
 .plain{max-width:44rem;margin:0 auto}
 .lead{color:var(--dim)}
 .route,.schema{padding:1.25rem 0;border-bottom:1px solid var(--line)}

@@ -55,10 +55,11 @@ const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: 
 
 /** A route in the generator's words: those of its record, without what only the gateway reads. */
 function described(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
-  const { guide: _guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
+  const { guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
   const { replies, errors = refusal, ...words } = rest;
   return {
     ...words,
+    "x-guide": guide,
     method: METHODS[method],
     path: path.replace(/:(\w+)/g, "{$1}"),
     responses: { ...replies, ...(errors === null ? {} : { default: errors }) },
