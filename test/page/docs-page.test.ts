@@ -48,6 +48,28 @@ describe.runIf(hasChromium)("the reference", () => {
     expect(faults).toEqual([]);
   });
 
+  it("finds routes, schemas and guides by words, and leads from a route to its guide and back", async () => {
+    const { page, faults } = await openPage(browser, `${world.gateway.url}/docs`);
+    await page.keyboard.press("/");
+    await page.keyboard.type("queue_position");
+    const found = page.locator("section:visible");
+    await expect.poll(() => found.evaluateAll((all) => all.map(({ id }) => id))).toContain("schema-queueplace");
+    expect(await page.locator("#post-batch").isVisible()).toBe(false);
+    expect(await page.locator("#found").innerText()).toMatch(/^\d+ found$/);
+    await page.keyboard.press("Enter");
+    expect(new URL(page.url()).hash).not.toBe("");
+    await page.getByLabel("Search").fill("no such word anywhere");
+    await page.getByText("Nothing has all of these words.").waitFor();
+    await page.getByLabel("Search").fill("");
+    await page.locator("#get-overview").getByRole("link", { name: "docs/runs.md" }).click();
+    expect(new URL(page.url()).hash).toBe("#guide-docs-runs-md");
+    await page.locator("#guide-docs-runs-md").getByRole("link", { name: "GET /overview" }).click();
+    expect(new URL(page.url()).hash).toBe("#get-overview");
+    await page.goto(`${world.gateway.url}/docs?q=upstreams%20resume`);
+    await expect.poll(() => found.count()).toBeLessThan(12);
+    expect(faults).toEqual([]);
+  });
+
   it.each([["light"], ["dark"]] as const)("fits a screen of 360 pixels, %s", async (colorScheme) => {
     const { page } = await openPage(browser, `${world.gateway.url}/docs`, 360);
     await page.emulateMedia({ colorScheme });

@@ -5,6 +5,7 @@ import { createApp } from "../../../../src/http/app.ts";
 import { batchBody } from "../../../../src/contract/batch.ts";
 import { queryBody } from "../../../../src/contract/query.ts";
 import { referencePage } from "../../../../src/http/docs/page.ts";
+import { SEARCH } from "../../../../src/http/docs/search.ts";
 import { openApiText } from "../../../../src/http/openapi/document.ts";
 
 const ask = (path: string, accept?: string) =>
@@ -89,15 +90,19 @@ describe("GET /docs", () => {
     expect(text.includes('object* "quote"')).toBe(true);
   });
 
-  it("loads and runs nothing, and the policy that says so names the very style that it has", async () => {
+  it("loads nothing and runs nothing but its search, and the policy that says so names the very texts that it has", async () => {
     const answer = await ask("/docs");
     const html = await answer.text();
-    expect(html).not.toMatch(/<script|<link|<img|<iframe| on\w+=| src=|style="|@import|url\(|https?:/i);
+    expect(html).not.toMatch(/<script(?!>)|<link|<img|<iframe| on\w+=| src=|style="|@import|url\(|https?:/i);
     const [style = "", ...more] = [...html.matchAll(/<style>(.*?)<\/style>/gs)].map(([, text = ""]) => text);
     expect(more).toEqual([]);
-    const hash = Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from(style))).toString("base64");
+    const scripts = [...html.matchAll(/<script>(.*?)<\/script>/gs)].map(([, text = ""]) => text);
+    expect(scripts).toEqual([SEARCH]);
+    const hashOf = async (text: string): Promise<string> =>
+      `'sha256-${Buffer.from(await crypto.subtle.digest("SHA-256", Buffer.from(text))).toString("base64")}'`;
     expect(answer.headers.get("content-security-policy")).toBe(
-      `default-src 'none'; style-src 'sha256-${hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+      `default-src 'none'; style-src ${await hashOf(style)}; script-src ${await hashOf(SEARCH)}; base-uri 'none'; ` +
+        "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
     );
     expect(answer.headers.get("content-type")).toBe("text/html; charset=utf-8");
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
@@ -117,6 +122,7 @@ describe("the reference page", () => {
       parameters: [{ name: evil, in: evil, description: evil, schema: { $ref: `#/${evil}` } }],
       requestBody: { description: evil, content: { [evil]: { schema: named } } },
       responses: { [evil]: { description: evil, headers: { [evil]: { description: evil } } } },
+      "x-guide": evil,
     };
     const html = await referencePage(
       JSON.stringify({
@@ -125,7 +131,7 @@ describe("the reference page", () => {
         components: { schemas: { [evil]: named } },
       }),
     );
-    expect(html).not.toMatch(/<script|<b>/);
+    expect(html.replace(`<script>${SEARCH}</script>`, "")).not.toMatch(/<script|<b>/);
     expect(html).not.toContain(`alert("1")`);
     expect(html.split("&lt;script&gt;").length).toBeGreaterThan(20);
   });
