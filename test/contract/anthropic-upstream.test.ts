@@ -58,7 +58,7 @@ const spentNanoUsd = async (run: RunAccess) => Math.round((await documentOf(run)
 describe("a call to an Anthropic upstream", () => {
   it("that its protocol has no place for is not sent, and made no attempt", async () => {
     const run = await open();
-    const call = { messages: [{ role: "tool", content: "a" }] };
+    const call = { messages: [{ role: "function", content: "a" }] };
     const refused = errorOf(await query(run, call));
     expect(refused).toMatchObject({ code: "invalid_request", param: "messages[0].role" });
     expect(refused).not.toHaveProperty("attempts");
@@ -164,7 +164,7 @@ describe("a call to an Anthropic upstream", () => {
     const run = await open();
     const messages = [
       { role: "user", content: "a" },
-      { role: "tool", tool_call_id: "t", content: "b" },
+      { role: "function", name: "f", content: "b" },
     ];
     const answer = await query(run, { messages });
     expect([answer.status, errorOf(answer)]).toMatchObject([

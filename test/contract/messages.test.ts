@@ -236,6 +236,66 @@ describe("the message of each provider", () => {
   });
 });
 
+describe("a message that is sent back", () => {
+  const calls = z.array(z.looseObject({ id: z.string() })).default([]);
+  const back = (found: Message) => {
+    const results = calls.parse(found["tool_calls"] ?? []).map(({ id }) => ({
+      role: "tool",
+      tool_call_id: id,
+      content: "[1, 2]",
+    }));
+    return [{ role: "user", content: "hi" }, found, ...results, { role: "user", content: "go on" }];
+  };
+  const sentTo = (name: string): string =>
+    upstream.calls
+      .filter(({ path }) => path.split("/")[1] === name)
+      .at(-1)
+      ?.body.toString() ?? "";
+
+  it("with results of its tools is taken under a limit at the upstream that wrote it, whole", async () => {
+    const run = await openRun();
+    await forEach(async ({ name, kind, message: written }) => {
+      // What its provider has searched for itself is not bounded by what is sent.
+      if (name === "claude-search") return;
+      const model = `${name}-json/m`;
+      const { json } = await run.send("/query", { json: { prompt: "hi", model } });
+      const found = withMessage.parse(json).message;
+      const answer = await run.send("/query", { json: { messages: back(found), model, max_tokens: 100 } });
+      expect(answer).toMatchObject({ status: 200 });
+      const sent = z.looseObject({ messages: z.array(z.looseObject({})) }).parse(JSON.parse(sentTo(name)));
+      if (kind === "openai") expect(sent.messages).toEqual(back(found));
+      else expect(sentTo(name)).toContain(`{"role":"assistant","content":${written}}`);
+    });
+  });
+
+  it("without a limit has the searches of its provider too; under one they are named", async () => {
+    const [limited, free] = [await openRun(), await gateway.openRun()];
+    const model = "claude-search-json/m";
+    const { json } = await limited.send("/query", { json: { prompt: "hi", model } });
+    const messages = back(withMessage.parse(json).message);
+    const error = errorOf(await limited.send("/query", { json: { messages, model } }));
+    expect(error.param).toMatch(/^messages\[1\]\.content_blocks\[0\]/);
+    const request = { token: free.token, json: { messages, model } };
+    expect(await answerOf(await gateway.fetch("/query", request))).toMatchObject({ status: 200 });
+  });
+
+  it("may come with the tools in the chat form, at both kinds", async () => {
+    const run = await openRun();
+    const parameters = { type: "object", properties: { zip: { type: "string" } } };
+    const tools = [{ type: "function", function: { name: "lookup", description: "d", parameters } }];
+    const params = { tools, tool_choice: "required" };
+    for (const name of ["openai", "claude"]) {
+      const answer = await run.send("/query", { json: { prompt: "hi", model: `${name}-json/m`, params } });
+      expect(answer).toMatchObject({ status: 200, json: { finish_reason: "tool_calls", text: expect.any(String) } });
+    }
+    expect(JSON.parse(sentTo("openai"))).toMatchObject(params);
+    expect(JSON.parse(sentTo("claude"))).toMatchObject({
+      tools: [{ name: "lookup", description: "d", input_schema: parameters }],
+      tool_choice: { type: "any" },
+    });
+  });
+});
+
 describe("include", () => {
   it("shows the message of a plain answer too: as a default, for one item, for a task", async () => {
     const run = await openRun();

@@ -98,7 +98,7 @@ describe("attempt", () => {
     const body = { messages: [{ role: "tool", content: "a" }] };
     expect(await attempt({ ...job, upstream: makeAnthropic(), body }, makeDeps(fetchLike))).toMatchObject({
       class: "rejected",
-      reason: { reason: "invalid_request", param: "messages[0].role" },
+      reason: { reason: "invalid_request", param: "messages[0].tool_call_id" },
     });
   });
 

@@ -22,25 +22,26 @@ export const CACHE_MARKS = {
 /** The object of such a mark. */
 export const CACHE_MARK = fieldTable("type mode ttl scope");
 
-/** Annotations of a model's answer. A router's `file` is not listed, because it holds images. */
-export const ANNOTATION = annotation();
-
-function annotation(): FieldTable {
-  const file = holds(fieldTable("file_id filename container_id quote index start_index end_index"));
-  return fieldTable("type index start_index end_index text url title content file_id filename container_id", {
-    url_citation: holds(fieldTable("url title content start_index end_index")),
-    file_citation: file,
-    file_path: file,
-    container_file_citation: file,
-  });
-}
-
 /** Citations in a text: Anthropic's, and Cohere's. */
 export const CITATION = fieldTable(
   `type cited_text document_index document_title file_id start_char_index end_char_index start_page_number
   end_page_number start_block_index end_block_index url title encrypted_index source search_result_index start end text
   document_ids`,
 );
+
+/** Annotations of a model's answer. A router's `file` is not listed, because it holds images. */
+export const ANNOTATION = annotation();
+
+function annotation(): FieldTable {
+  const file = holds(fieldTable("file_id filename container_id quote index start_index end_index"));
+  return fieldTable("type index start_index end_index text url title content file_id filename container_id", {
+    citation: holds(CITATION),
+    url_citation: holds(fieldTable("url title content start_index end_index")),
+    file_citation: file,
+    file_path: file,
+    container_file_citation: file,
+  });
+}
 
 /** Google's signatures of thoughts, which clients send back. */
 export const EXTRA_CONTENT = holds(fieldTable({ google: holds(fieldTable("thought_signature thought")) }));
@@ -88,7 +89,7 @@ export const PARTS_TEXT = fieldTable("type text");
 /** Content of a message, of which one with an id must have some. */
 const MESSAGE_CONTENT = `
   content tool_calls function_call refusal audio images reasoning_content reasoning reasoning_details reasoning_text
-  thinking thinking_blocks
+  thinking thinking_blocks content_blocks
 `;
 
 /** A message of a conversation, as clients write it, and as they send back an answer. */
@@ -108,6 +109,7 @@ export const MESSAGE = carrying(
         function_call: holds(CALLED_FUNCTION),
         reasoning_details: holds(REASONING_DETAIL),
         thinking_blocks: holds(fieldTable("type thinking signature data", CACHE_MARKS)),
+        content_blocks: PROMPT,
         extra_content: EXTRA_CONTENT,
         provider_specific_fields: PROVIDER_FIELDS,
         ...opaque("parsed"),

@@ -11,7 +11,7 @@ import {
 } from "../../../text/json/scan.ts";
 import { readContent } from "./content-parts.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
-import { hasValue, readFields } from "./fields.ts";
+import { hasValue, noteForm, readFields } from "./fields.ts";
 import { EMBEDDING_INPUT, ITEMS, MESSAGE } from "./inner-fields.ts";
 import { noteUnreservable, objectAt, refuse, shortName, textOf, type ScanContext } from "./scan-context.ts";
 
@@ -22,6 +22,10 @@ export function readMessages(scan: ScanContext, messages: JsonMember): void {
     readFields(scan, message, MESSAGE, field);
     const content = member(message, "content");
     if (content !== null) readContent(scan, content, `${field}.content`);
+    // The blocks of an earlier answer, which are sent in place of the content.
+    const blocks = member(message, "content_blocks");
+    if (blocks?.kind === "array") readContent(scan, blocks, `${field}.content_blocks`);
+    else if (blocks !== null && blocks.kind !== "null") noteForm(scan, `${field}.content_blocks`, "a list of blocks");
   });
 }
 

@@ -3,6 +3,7 @@ import type { CallBody, Lease } from "../../../call.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../../../limits.ts";
 import { isRecord } from "../../../text/json/record.ts";
 import { conversationOf } from "../../formats/anthropic/conversation.ts";
+import { translatedTools } from "../../formats/anthropic/tools.ts";
 import { messagesOutputFormat } from "../../../text/schema/forms.ts";
 import type { Upstream } from "../../config/types.ts";
 import { forwardedParams } from "../forwarded.ts";
@@ -19,25 +20,27 @@ export function keyHeaders(key: string): Record<string, string> {
 
 /**
  * The non-streaming request of one attempt. The API demands a completion cap: without one in the lease it is
- * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged, except for names with a field of their own. What the API cannot express is
+ * `COMPLETION_TOKENS_DEFAULT`. `params` follow unchanged, except for tools in the chat form, which are translated, and for names with a field of their own. What the API cannot express is
  * refused with the field's name, never dropped.
  */
 export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
   const conversation = conversationOf(body);
   if (!conversation.ok) return conversation;
   const { system, messages } = conversation;
+  const translated = translatedTools(forwardedParams(body.params ?? {}));
+  if (!translated.ok) return translated;
+  const fields = JSON.stringify({
+    model: lease.model,
+    max_tokens: lease.capTokens ?? COMPLETION_TOKENS_DEFAULT,
+    ...(system === null ? undefined : { system }),
+    ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
+    ...translated.params,
+    ...outputConfig(body),
+  });
   const request: UpstreamRequest = {
     url: `${upstream.baseUrl}/v1/messages`,
     headers: jsonHeaders(upstream, { headers: VERSION_HEADERS, keyHeaders }),
-    body: JSON.stringify({
-      model: lease.model,
-      max_tokens: lease.capTokens ?? COMPLETION_TOKENS_DEFAULT,
-      ...(system === null ? undefined : { system }),
-      messages,
-      ...(body.temperature === undefined ? undefined : { temperature: body.temperature }),
-      ...(body.params === undefined ? undefined : forwardedParams(body.params)),
-      ...outputConfig(body),
-    }),
+    body: `${fields.slice(0, -1)},"messages":[${messages.join(",")}]}`,
   };
   return { ok: true, request };
 }

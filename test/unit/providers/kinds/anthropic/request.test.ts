@@ -22,6 +22,7 @@ function refusedParamOf(body: CallBody) {
 }
 
 const user = { role: "user", content: "hi" };
+const call = (args: string) => ({ id: "call_1", type: "function", function: { name: "lookup", arguments: args } });
 
 describe("buildAnthropicRequest", () => {
   it("posts a prompt as the user message, the system text beside it", () => {
@@ -128,12 +129,19 @@ describe("the conversation of an Anthropic request", () => {
   it.each<[string, unknown[]]>([
     ["messages[0]", ["hi"]],
     ["messages[0].role", [{ content: "a" }]],
-    ["messages[1].role", [user, { role: "tool", content: "a" }]],
+    ["messages[1].tool_call_id", [user, { role: "tool", content: "a" }]],
+    ["messages[1].role", [user, { role: "function", content: "a" }]],
     ["messages[1].role", [user, { role: "developer", content: "a" }]],
     ["messages[0].content", [{ role: "user", content: null }]],
     ["messages[0].content", [{ role: "user" }]],
     ["messages[0].name", [{ role: "user", content: "a", name: "bob" }]],
-    ["messages[1].tool_calls", [user, { role: "assistant", content: "a", tool_calls: [] }]],
+    ["messages[1].audio", [user, { role: "assistant", content: "a", audio: { id: "audio_1" } }]],
+    ["messages[1].reasoning", [user, { role: "assistant", content: "a", reasoning: "unsigned" }]],
+    ["messages[1].annotations", [user, { role: "assistant", content: "a", annotations: [{ type: "url_citation" }] }]],
+    ["messages[1].thinking_blocks[0]", [user, { role: "assistant", content: "a", thinking_blocks: ["b"] }]],
+    ["messages[1].tool_calls[0].function", [user, { role: "assistant", tool_calls: [{ id: "c", type: "custom" }] }]],
+    ["messages[1].tool_calls[0].function.arguments", [user, { role: "assistant", tool_calls: [call("[1]")] }]],
+    ["messages[1].tool_calls[0].function.arguments", [user, { role: "assistant", tool_calls: [call("{cut")] }]],
     ["messages[0].content[1].type", [{ role: "user", content: [{ type: "text", text: "a" }, imageUrl] }]],
     ["messages[0].content[0].type", [{ role: "user", content: [{ text: "no type" }] }]],
     ["messages[0].content[0].type", [{ role: "user", content: ["a"] }]],
