@@ -18,7 +18,7 @@ const app = createApp({ now: Date.now, newRequestId: () => "id", log: () => {}, 
 
 async function statusOf(method: string, path: string): Promise<number> {
   const headers = { authorization: `Bearer ${VIEW_KEY}`, "x-fanout-run": "run_1", "content-type": "application/json" };
-  const body = ["GET", "DELETE"].includes(method) ? {} : { body: "{}" };
+  const body = ["GET", "HEAD", "DELETE"].includes(method) ? {} : { body: "{}" };
   return (await app.request(path, { method, headers, ...body }, env)).status;
 }
 
@@ -27,6 +27,7 @@ const VIEWER_ROUTES = [
   "GET /dag/:id/outline",
   "GET /groups/:id",
   "GET /metrics",
+  "GET /overview",
   "GET /runs",
   "GET /runs/:id",
   "GET /runs/:id/children",
@@ -61,6 +62,11 @@ describe("the viewers' key", () => {
     const status = await statusOf(method, path.replaceAll(/:\w+/g, "x1"));
     const isListed = VIEWER_ROUTES.includes(route);
     expect([route, status === 403]).toEqual([route, !isListed && !isOpen(path)]);
+  });
+
+  it("sends HEAD wherever it may send GET, and nowhere else", async () => {
+    expect(await statusOf("HEAD", "/runs/x1")).toBe(await statusOf("GET", "/runs/x1"));
+    expect(await statusOf("HEAD", "/budget")).toBe(403);
   });
 
   it("is refused where a listed route is written differently, or would change something", async () => {
