@@ -55,6 +55,8 @@ type Allowed = {
 const ZOD = /^zod$/;
 const OPENAPI = /^@asteasolutions\/zod-to-openapi$/;
 const HONO = /^hono(\/|$)/;
+const IP = /^ipaddr\.js$/;
+const HEAP = /^tinyqueue$/;
 const MCP = /^@modelcontextprotocol\/server$/;
 const PLATFORM = /^cloudflare:/;
 
@@ -62,7 +64,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
   // Collections whose entries come and go.
   renewed: { parts: [], packages: [] },
-  core: { parts: ["answers", "renewed"], packages: [] },
+  // The queue is a heap.
+  core: { parts: ["answers", "renewed"], packages: [HEAP] },
   // Clients' regular expressions, matched in linear time.
   pattern: { parts: [], packages: [] },
   // Kept answers of a run or on a cassette: equal requests, which answer a call gets. It knows no run.
@@ -124,7 +127,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   docs: { parts: [], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
-  tools: { parts: ["contract", "json", "providers", "schema"], types: ["core"], packages: [] },
+  tools: { parts: ["contract", "json", "providers", "schema"], types: ["core"], packages: [IP] },
   env: { parts: ["providers", "tools", "log", "core"], packages: [ZOD] },
   context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
   auth: { parts: ["env"], types: ["context", "contract"], packages: [HONO] },

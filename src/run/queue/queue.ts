@@ -5,6 +5,7 @@
  * by time. Once due, they start before the fresh slots of their bucket: they came first, and what their earlier
  * attempts have cost is lost if they miss their deadline.
  */
+import TinyQueue from "tinyqueue";
 import type { Priority } from "../../call.ts";
 
 /** A waiting slot gains one priority level per this many ms, so nothing starves. */
@@ -12,7 +13,7 @@ export const AGEING_MS = 30_000;
 
 /**
  * What the slots of one bucket have in common. `groupSeq` 0: single calls, which their own Workers execute. `upstream`: the
- * line that they wait in (routes/lines.ts), which is their upstream unless they may go to several.
+ * line that they wait in (src/run/gates/route-keys.ts), which is their upstream unless they may go to several.
  */
 export type BucketKey = {
   groupSeq: number;
@@ -23,12 +24,17 @@ export type BucketKey = {
   rankOf?: (slotId: number) => number;
 };
 
-/** `due`: slots whose delay is over, earliest first. `slots`: the fresh ones, from `head` on; with ranks, a heap. */
-export type Bucket = BucketKey & { due: number[]; slots: number[]; head: number };
+/** `due`: slots whose delay is over, earliest first. The fresh ones are in `slots`, from `head` on; with ranks, in `ranked`. */
+export type Bucket = BucketKey & { due: number[]; slots: number[]; head: number; ranked: TinyQueue<number> | null };
 
 /** The slot of a bucket that starts next. */
 export function headOf(bucket: Bucket): number | undefined {
-  return bucket.due[0] ?? bucket.slots[bucket.head];
+  return bucket.due[0] ?? (bucket.ranked === null ? bucket.slots[bucket.head] : bucket.ranked.peek());
+}
+
+/** How many slots of a bucket could start. */
+function countOf({ due, slots, head, ranked }: Bucket): number {
+  return due.length + (ranked === null ? slots.length - head : ranked.length);
 }
 
 /** Slots of one group that wait in the same line; `notBeforeMs`: until then for their retry, null = they could start now. */
@@ -38,7 +44,7 @@ type Delayed = { notBeforeMs: number; key: BucketKey; slotId: number };
 
 export class ReadyQueue {
   #buckets = new Map<string, Bucket>();
-  #delayed: Delayed[] = [];
+  #delayed = delayedOnes();
   #readyCount = 0;
   /** The bucket that was pushed to last, and its key: slots come in long rows of one key. */
   #last: { key: BucketKey; bucket: Bucket } | null = null;
@@ -55,32 +61,25 @@ export class ReadyQueue {
 
   /** When the next delayed slot is due, or null. */
   get nextDueMs(): number | null {
-    return this.#delayed[0]?.notBeforeMs ?? null;
+    return this.#delayed.peek()?.notBeforeMs ?? null;
   }
 
   push(key: BucketKey, slotId: number): void {
     const bucket = this.#bucket(key);
-    if (bucket.rankOf === undefined) bucket.slots.push(slotId);
-    else pushRanked(bucket.slots, slotId, bucket.rankOf);
+    (bucket.ranked ?? bucket.slots).push(slotId);
     this.#readyCount += 1;
   }
 
   /** Queues a slot that may not start before `notBeforeMs`. */
   delay(key: BucketKey, slotId: number, notBeforeMs: number): void {
-    const heap = this.#delayed;
-    heap.push({ notBeforeMs, key, slotId });
-    for (let at = heap.length - 1; at > 0;) {
-      const parent = (at - 1) >> 1;
-      if (!swapIfEarlier(heap, at, parent)) break;
-      at = parent;
-    }
+    this.#delayed.push({ notBeforeMs, key, slotId });
   }
 
   /** Moves the delayed slots that are due into their buckets, before the fresh ones. */
   wake(nowMs: number): void {
-    while (this.#delayed[0] !== undefined && this.#delayed[0].notBeforeMs <= nowMs) {
-      const due = popEarliest(this.#delayed);
-      if (due === null) return;
+    while ((this.nextDueMs ?? Infinity) <= nowMs) {
+      const due = this.#delayed.pop();
+      if (due === undefined) return;
       this.#bucket(due.key).due.push(due.slotId);
       this.#readyCount += 1;
     }
@@ -100,10 +99,10 @@ export class ReadyQueue {
     const slotId = headOf(bucket);
     if (slotId === undefined) return null;
     if (bucket.due.length > 0) bucket.due.shift();
-    else if (bucket.rankOf !== undefined) popRanked(bucket.slots, bucket.rankOf);
+    else if (bucket.ranked !== null) bucket.ranked.pop();
     else bucket.head += 1;
     this.#readyCount -= 1;
-    if (bucket.due.length === 0 && bucket.head === bucket.slots.length) this.#forget(bucket);
+    if (countOf(bucket) === 0) this.#forget(bucket);
     // A long bucket drops its used half now and then, so that a group takes less memory as it is served.
     else if (bucket.head >= 1_024 && bucket.head * 2 >= bucket.slots.length) {
       bucket.slots.splice(0, bucket.head);
@@ -115,7 +114,7 @@ export class ReadyQueue {
   /** The buckets, with how many of their slots could start now. */
   *ready(): Generator<{ bucket: Bucket; count: number }> {
     for (const bucket of this.#buckets.values()) {
-      yield { bucket, count: bucket.due.length + bucket.slots.length - bucket.head };
+      yield { bucket, count: countOf(bucket) };
     }
   }
 
@@ -123,7 +122,7 @@ export class ReadyQueue {
   upstreamsOf(groupSeq: number): Set<string> {
     const upstreams = new Set<string>();
     for (const bucket of this.#buckets.values()) if (bucket.groupSeq === groupSeq) upstreams.add(bucket.upstream);
-    for (const { key } of this.#delayed) if (key.groupSeq === groupSeq) upstreams.add(key.upstream);
+    for (const { key } of this.#delayed.data) if (key.groupSeq === groupSeq) upstreams.add(key.upstream);
     return upstreams;
   }
 
@@ -132,10 +131,10 @@ export class ReadyQueue {
     const queued: QueuedSlots[] = [];
     for (const bucket of this.#buckets.values()) {
       if (bucket.groupSeq !== groupSeq) continue;
-      const slotIds = [...bucket.due, ...bucket.slots.slice(bucket.head)];
+      const slotIds = [...bucket.due, ...(bucket.ranked?.data ?? bucket.slots.slice(bucket.head))];
       queued.push({ line: bucket.upstream, slotIds, notBeforeMs: null });
     }
-    for (const { key, slotId, notBeforeMs } of this.#delayed) {
+    for (const { key, slotId, notBeforeMs } of this.#delayed.data) {
       if (key.groupSeq === groupSeq) queued.push({ line: key.upstream, slotIds: [slotId], notBeforeMs });
     }
     return queued;
@@ -157,7 +156,7 @@ export class ReadyQueue {
   lines(): Set<string> {
     const lines = new Set<string>();
     for (const { upstream } of this.#buckets.values()) lines.add(upstream);
-    for (const { key } of this.#delayed) lines.add(key.upstream);
+    for (const { key } of this.#delayed.data) lines.add(key.upstream);
     return lines;
   }
 
@@ -174,25 +173,23 @@ export class ReadyQueue {
       bucket.due = bucket.due.filter(keep);
       bucket.slots = bucket.slots.slice(bucket.head).filter(keep);
       bucket.head = 0;
-      const { rankOf } = bucket;
-      // What is in order is a heap.
-      if (rankOf !== undefined) bucket.slots.sort((a, b) => rankOf(b) - rankOf(a) || a - b);
+      bucket.ranked = rankedOnes(bucket.rankOf, bucket.ranked?.data.filter(keep));
       this.#readyCount -= removed.length - before;
-      if (bucket.due.length + bucket.slots.length === 0) this.#forget(bucket);
+      if (countOf(bucket) === 0) this.#forget(bucket);
     }
-    const delayed = this.#delayed;
-    this.#delayed = [];
-    for (const entry of delayed) {
-      if (matches(entry.key.groupSeq, entry.slotId)) removed.push(entry.slotId);
-      else this.delay(entry.key, entry.slotId, entry.notBeforeMs);
-    }
+    const stays = ({ key, slotId }: Delayed): boolean => {
+      const matched = matches(key.groupSeq, slotId);
+      if (matched) removed.push(slotId);
+      return !matched;
+    };
+    this.#delayed = delayedOnes(this.#delayed.data.filter(stays));
     return removed;
   }
 
   #bucket(key: BucketKey): Bucket {
     if (this.#last?.key === key) return this.#last.bucket;
     const name = nameOf(key);
-    const bucket = this.#buckets.get(name) ?? { ...key, due: [], slots: [], head: 0 };
+    const bucket = this.#buckets.get(name) ?? { ...key, due: [], slots: [], head: 0, ranked: rankedOnes(key.rankOf) };
     this.#buckets.set(name, bucket);
     this.#last = { key, bucket };
     return bucket;
@@ -217,62 +214,11 @@ function comesBefore(a: Bucket, b: Bucket, nowMs: number): boolean {
   return a.groupSeq < b.groupSeq;
 }
 
-function swapIfEarlier(heap: Delayed[], child: number, parent: number): boolean {
-  const lower = heap[child];
-  const upper = heap[parent];
-  if (lower === undefined || upper === undefined || lower.notBeforeMs >= upper.notBeforeMs) return false;
-  heap[child] = upper;
-  heap[parent] = lower;
-  return true;
+function delayedOnes(entries: Delayed[] = []): TinyQueue<Delayed> {
+  return new TinyQueue(entries, (a, b) => a.notBeforeMs - b.notBeforeMs);
 }
 
-function popEarliest(heap: Delayed[]): Delayed | null {
-  const first = heap[0];
-  const last = heap.pop();
-  if (first === undefined || last === undefined) return null;
-  if (heap.length === 0) return first;
-  heap[0] = last;
-  for (let at = 0; ;) {
-    const left = 2 * at + 1;
-    const right = left + 1;
-    const earlier = (heap[right]?.notBeforeMs ?? Infinity) < (heap[left]?.notBeforeMs ?? Infinity) ? right : left;
-    if (!swapIfEarlier(heap, earlier, at)) return first;
-    at = earlier;
-  }
-}
-
-type RankOf = (slotId: number) => number;
-
-function pushRanked(heap: number[], slotId: number, rankOf: RankOf): void {
-  heap.push(slotId);
-  for (let at = heap.length - 1; at > 0;) {
-    const parent = (at - 1) >> 1;
-    if (!swapIfAhead(heap, at, parent, rankOf)) break;
-    at = parent;
-  }
-}
-
-function popRanked(heap: number[], rankOf: RankOf): void {
-  const last = heap.pop();
-  if (last === undefined || heap.length === 0) return;
-  heap[0] = last;
-  for (let at = 0; ;) {
-    const left = 2 * at + 1;
-    const next = startsBefore(heap[left + 1], heap[left], rankOf) ? left + 1 : left;
-    if (!swapIfAhead(heap, next, at, rankOf)) return;
-    at = next;
-  }
-}
-
-function swapIfAhead(heap: number[], child: number, parent: number, rankOf: RankOf): boolean {
-  const [below, above] = [heap[child], heap[parent]];
-  if (below === undefined || above === undefined || !startsBefore(below, above, rankOf)) return false;
-  heap[child] = above;
-  heap[parent] = below;
-  return true;
-}
-
-function startsBefore(slotId: number | undefined, other: number | undefined, rankOf: RankOf): boolean {
-  if (slotId === undefined || other === undefined) return slotId !== undefined;
-  return rankOf(slotId) - rankOf(other) > 0 || (rankOf(slotId) === rankOf(other) && slotId < other);
+/** Slots by rank, the largest first, then by id; null if the bucket has no ranks. */
+function rankedOnes(rankOf: BucketKey["rankOf"], slotIds: number[] = []): TinyQueue<number> | null {
+  return rankOf === undefined ? null : new TinyQueue(slotIds, (a, b) => rankOf(b) - rankOf(a) || a - b);
 }
