@@ -78,11 +78,17 @@ export function countText(count) {
   return count.toLocaleString("en-US");
 }
 
-/** "$0.50"; four decimals below $0.10, nine below $0.0001. @param {number} usd */
+/**
+ * Dollars for people, as the page shows them: "$12.34", "$0.0040", "$0"; what is too small for four decimals is "<$0.0001".
+ * @param {number} usd
+ */
 export function usdText(usd) {
-  if (usd >= 0.1 || usd <= 0) return `$${Math.max(0, usd).toFixed(2)}`;
-  return `$${usd.toFixed(usd >= 0.0001 ? 4 : 9)}`;
+  if (usd <= 0) return "$0";
+  if (usd < 0.000_05) return "<$0.0001";
+  return usd >= 1 ? `$${DOLLARS.format(usd)}` : `$${usd.toFixed(4)}`;
 }
+
+const DOLLARS = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
 
 /** "42s", "1m05s", "2h03m". @param {number} durationMs */
 export function durationText(durationMs) {

@@ -1,6 +1,6 @@
 /** Runs one batch from its input to its answers, or continues it from where the last run of the command stopped. */
 import { randomUUID } from "node:crypto";
-import { createReadStream, realpathSync, statSync } from "node:fs";
+import { createReadStream, existsSync, realpathSync, statSync } from "node:fs";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -48,7 +48,9 @@ export async function runBatch(setting, deps) {
     const converted = await convert(chunks, { kind: input.kind, path, endpoint, serviceTier, defaults });
     if (converted.ignored.length > 0) display.note(`Ignored: ${printable(converted.ignored.join(", "))}.`);
     const found = fresh ? await forgotten(output, display) : await readState(output);
-    const state = resumable(found, { apiUrl: server.apiUrl, hash: converted.hash }, output);
+    // Answers that were deleted need no protection.
+    const isGone = found?.settled === true && found.hash !== converted.hash && !existsSync(output);
+    const state = resumable(isGone ? null : found, { apiUrl: server.apiUrl, hash: converted.hash }, output);
     const { batchId, spentUsd } = await begun(state, { converted, setting, deps });
     deps.batchIs(batchId);
     const ended = await followed({ id: batchId, spentUsd }, deps);

@@ -121,8 +121,13 @@ export function idempotencyKey({ hash, attempt }) {
 export function resumable(found, { apiUrl, hash }, output) {
   if (found === null) return null;
   if (found.apiUrl === apiUrl && found.hash === hash) return found;
-  if (found.settled || found.inputFileId === null) return null;
+  if (found.inputFileId === null) return null;
   const name = shellWord(output);
+  if (found.settled) {
+    throw new Failure(
+      `${name} has the answers to another input, or to the same with other options. Use another output with -o, or replace them with --fresh.`,
+    );
+  }
   const at = found.apiUrl === apiUrl ? "" : ` at ${printable(found.apiUrl)}`;
   throw new Failure(
     `${name} belongs to a batch${at} with another input or other options. Run that command again, cancel the batch with\n` +

@@ -22,7 +22,8 @@ export function gatewayOf({ url, operator }, env) {
     const token = env[from]?.trim();
     if (!token) continue;
     if (!/^[\x21-\x7e]+$/.test(token)) throw new Failure(`${from} contains a character that no key or token has.`);
-    return { url: place.replace(/\/+$/, ""), token, from };
+    // With the /v1 that OpenAI's clients want, it is the same gateway.
+    return { url: place.replace(/\/+(v1\/*)?$/, ""), token, from };
   }
   throw new Failure(
     operator
@@ -76,4 +77,28 @@ export async function json(gateway, path, options) {
   const value = parseJson(await response.text());
   if (value !== null && typeof value === "object") return value;
   throw new Failure(`${gateway.url}${path} did not answer with JSON: is it a fanout gateway?`);
+}
+
+/** What `fanout runs` shows of an id. */
+export const ID_CHARS_SHOWN = 16;
+
+/**
+ * The whole id of a run that is named by the beginning of it, as `fanout runs` shows it.
+ * @param {Gateway} gateway
+ * @param {string} named
+ * @param {AbortSignal} signal
+ */
+export async function wholeId(gateway, named, signal) {
+  if (!/^run_[0-9a-f]{8,63}$/.test(named)) return named;
+  const page =
+    gateway.from === "FANOUT_TOKEN"
+      ? { data: [await json(gateway, "/run", { signal })] }
+      : await json(gateway, "/runs?limit=100&view=summary", { signal });
+  const found = Object.values(page)
+    .flat()
+    .map((run) => textOf(run, "id"))
+    .filter((id) => id?.startsWith(named));
+  if (found.length > 1)
+    throw new Failure(`${printable(named)} is the beginning of ${found.length} ids: give more of it.`);
+  return found[0] ?? named;
 }

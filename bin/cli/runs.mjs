@@ -1,12 +1,13 @@
 /** `fanout runs`: the operator's list of runs. */
 import { durationText, usdText } from "../batch/progress.mjs";
-import { gatewayOf, json } from "./gateway.mjs";
+import { gatewayOf, ID_CHARS_SHOWN, json } from "./gateway.mjs";
 import { amountOf, parsed, wrong } from "./options.mjs";
 import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
 
 const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--min-usd X] [--limit N] [--json] [--url URL]
 
-Lists root runs, newest first. S: active, paused, closed, cancelled, expired, escalated. Needs ADMIN_KEY.
+Lists root runs, newest first. S: active, paused, closed, cancelled, expired, escalated. Needs ADMIN_KEY. The shown
+beginning of an id names the run in fanout watch and fanout trace; --json has all of it.
 `;
 
 /** @type {import("../commands.mjs").Command} */
@@ -35,7 +36,7 @@ export async function runs(args, { env, stdout, stderr, signal }) {
   stdout(tableText(HEADER, found.map(rowOf)));
   stdout(unreadText(page));
   const spent = found.reduce((/** @type {number} */ sum, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
-  stderr(`${found.length} runs · ${costAndTime(spent, startedAtMs)}\n`);
+  stderr(`${found.length} ${found.length === 1 ? "run" : "runs"} · ${costAndTime(spent, startedAtMs)}\n`);
   return 0;
 }
 
@@ -59,7 +60,7 @@ export function rowOf(run) {
   const rate = numberAt(run, "metrics", "success_rate");
   const calls = numberAt(run, "stats", "total_queries");
   return [
-    textAt(run, "id").slice(0, 16),
+    textAt(run, "id").slice(0, ID_CHARS_SHOWN),
     textAt(run, "name").slice(0, 30) || "–",
     textAt(run, "status"),
     usdText(numberAt(run, "budget", "usd", "spent")),

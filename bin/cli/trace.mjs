@@ -4,7 +4,7 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { countText } from "../batch/progress.mjs";
 import { shellWord } from "../batch/printable.mjs";
-import { gatewayOf, json, request } from "./gateway.mjs";
+import { gatewayOf, json, request, wholeId } from "./gateway.mjs";
 import { parsed, wrong } from "./options.mjs";
 import { costAndTime, numberAt, textAt } from "./table.mjs";
 
@@ -28,7 +28,8 @@ export async function trace(args, { env, stdout, stderr, signal }) {
   const gateway = gatewayOf({ url: values.url, operator: false }, env);
   const [named] = positionals;
   if (named === undefined && gateway.from !== "FANOUT_TOKEN") throw wrong("trace", "The run is missing.");
-  const run = await json(gateway, named === undefined ? "/run" : `/runs/${encodeURIComponent(named)}`, { signal });
+  const whole = named === undefined ? undefined : await wholeId(gateway, named, signal);
+  const run = await json(gateway, whole === undefined ? "/run" : `/runs/${encodeURIComponent(whole)}`, { signal });
   const id = textAt(run, "id");
   const response = await request(gateway, `/runs/${encodeURIComponent(id)}/trace.json`, { signal });
   if (values.output === "-") {

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Failure } from "../batch/failure.mjs";
-import { gatewayOf, json, request } from "./gateway.mjs";
+import { gatewayOf, json, request, wholeId } from "./gateway.mjs";
 import { parsed, wrong } from "./options.mjs";
 import { textAt } from "./table.mjs";
 
@@ -29,11 +29,17 @@ export async function watch(args, { env, stdout, signal }) {
   });
   if (values.help) return (stdout(USAGE), 0);
   if (positionals.length > 1) throw wrong("watch", "Expected one run.");
-  if (!values.json) return await display(args);
-  const gateway = gatewayOf({ url: values.url, operator: false }, env);
   const [named] = positionals;
+  const isWhole = named === undefined || !/^run_[0-9a-f]{8,63}$/.test(named);
+  if (!values.json && isWhole) return await display(args);
+  const gateway = gatewayOf({ url: values.url, operator: false }, env);
+  if (!values.json) {
+    const whole = await wholeId(gateway, named ?? "", signal);
+    return await display(args.map((arg) => (arg === named ? whole : arg)));
+  }
   if (named === undefined && gateway.from !== "FANOUT_TOKEN") throw wrong("watch", "The run is missing.");
-  const id = named ?? textAt(await json(gateway, "/run", { signal }), "id");
+  const id =
+    named === undefined ? textAt(await json(gateway, "/run", { signal }), "id") : await wholeId(gateway, named, signal);
   const path = `/runs/${encodeURIComponent(id)}/${values.once ? "log" : "events"}`;
   const headers = { accept: values.once ? "application/x-ndjson" : "text/event-stream" };
   const response = await request(gateway, path, { headers, signal });

@@ -1,6 +1,7 @@
 /** One call as text, with its bar. */
 import type { ActiveCall, EndedCall } from "./view.ts";
-import { durationText, plural, usdText } from "./units.ts";
+import { exactUsdText } from "../../ui/model/format.ts";
+import { durationText, plural } from "./units.ts";
 
 const BAR_CELLS = 10;
 /** Largest share of a running call's bar: only an answer fills it. */
@@ -40,7 +41,7 @@ export function endedText(call: EndedCall): string {
   if (tookMs !== null) parts.push(durationText(tookMs));
   if (call.model !== null) parts.push(call.model);
   const costUsd = call.usage?.cost ?? 0;
-  if (costUsd > 0) parts.push(usdText(costUsd));
+  if (costUsd > 0) parts.push(exactUsdText(costUsd));
   if (call.attempts > 1) parts.push(plural(call.attempts, "attempt"));
   if (call.message) parts.push(call.message);
   return `${mark} ${parts.join(" · ")}`;

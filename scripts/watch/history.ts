@@ -2,7 +2,8 @@
 import { bar, endedText } from "./call-line.ts";
 import type { EventOf, WatchEvent } from "./event.ts";
 import { FAILURES_KEPT } from "./model.ts";
-import { countText, durationText, plural, usdText } from "./units.ts";
+import { usdText } from "../../ui/model/format.ts";
+import { countText, durationText, plural } from "./units.ts";
 import { callKey, type GroupView, total, type View } from "./view.ts";
 
 /** Largest group whose calls are all listed when it ends; for a larger one only the first failures are listed. */

@@ -5,7 +5,8 @@
 import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
 import { cut } from "./text.ts";
-import { countText, usdText } from "./units.ts";
+import { usdText } from "../../ui/model/format.ts";
+import { countText } from "./units.ts";
 import { type ActiveCall, type GroupView, inFlight, queuedIn, type Tally, total, type View } from "./view.ts";
 
 /** Assumed duration of an attempt until one has been answered, ms. */

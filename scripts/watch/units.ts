@@ -1,12 +1,4 @@
-/** Money, times and counts as text. */
-
-/** Cents at least, three significant digits of less, nano-USD at most, never an exponent: "$0.50", "$0.0012". */
-export function usdText(usd: number): string {
-  const magnitude = usd > 0 && usd < 1 ? Math.floor(Math.log10(usd)) : 0;
-  const decimals = magnitude === 0 ? 2 : Math.min(9, 2 - magnitude);
-  const [whole = "0", fraction = ""] = usd.toFixed(decimals).split(".");
-  return `$${whole}.${fraction.replace(/0+$/, "").padEnd(2, "0")}`;
-}
+/** Times and counts as text. Money is shown as on the page. */
 
 /** "0.42s", "1m05s", "2h03m"; `digits` decimals below a minute. */
 export function durationText(durationMs: number, digits = 2): string {

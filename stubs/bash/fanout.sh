@@ -46,7 +46,8 @@
 #
 # Exit status: 1 the call failed; 2 wrong use; 3 no token, address or program; 4 the budget is exhausted; 75 the call
 # may succeed later. Unless the function ran in a subshell, $(…) or a pipe, FANOUT_ERROR_CODE, FANOUT_ERROR_STATUS (of
-# HTTP), FANOUT_ERROR_RETRYABLE (true or false) and FANOUT_ERROR_MESSAGE describe the failure.
+# HTTP), FANOUT_ERROR_RETRYABLE (true or false) and FANOUT_ERROR_MESSAGE describe the failure; FANOUT_ERROR_ATTEMPTS and
+# FANOUT_ERROR_CHARGED_USD say what a call has used up that was made.
 
 # The value of an answer that was checked against a schema, else its text.
 _fanout_answer='if has("json") then .json else .text end'
@@ -150,10 +151,11 @@ FINAL() {
   _fanout empty _fanout_free /log '{event_type: "final_result", output: .[0], data: .[0]}' "${1-$(cat)}"
 }
 
-# Failures. Inside the stub a failure is text: code, HTTP status, retryability and message, separated by the byte 0x1F.
+# Failures. Inside the stub a failure is text: code, HTTP status, retryability, attempts, charge and message, separated by
+# the byte 0x1F.
 
 _fanout_failure() { # CODE MESSAGE [RETRYABLE]
-  printf '%s\x1f\x1f%s\x1f%s' "$1" "${3-false}" "$2"
+  printf '%s\x1f\x1f%s\x1f\x1f\x1f%s' "$1" "${3-false}" "$2"
   return 1
 }
 
@@ -170,7 +172,7 @@ _fanout_failed() { # FAILURE
 }
 
 _fanout_remember() { # FAILURE
-  IFS=$'\x1f' read -rd '' FANOUT_ERROR_{CODE,STATUS,RETRYABLE,MESSAGE} < <(printf '%s\0' "$1")
+  IFS=$'\x1f' read -rd '' FANOUT_ERROR_{CODE,STATUS,RETRYABLE,ATTEMPTS,CHARGED_USD,MESSAGE} < <(printf '%s\0' "$1")
   [[ -z ${_fanout_report-} ]] || printf '%s\0' "$1" >&"$_fanout_report"
 }
 
@@ -251,6 +253,8 @@ _fanout_alone() { # COMMAND ARGUMENT...
   while [[ $url == */ ]]; do
     url=${url%/}
   done
+  # With the /v1 that OpenAI's clients want, it is the same gateway.
+  url=${url%/v1}
   if ! type -P curl jq od tr >/dev/null; then
     _fanout_failure no_program "curl, jq, od and tr are needed"
   elif [[ -z $token || $token == *[!-._~+/=[:alnum:]]* ]]; then
@@ -364,7 +368,7 @@ _fanout_refused() { # STATUS ANSWER
         message: "HTTP \($status), unexpected answer: \($text[:200])",
         retryable: ($status | IN("408", "503"))
       } + .
-    | "\(.code)\u001f\($status | ltrimstr("200"))\u001f\(.retryable)\u001f\(.message)"'
+    | "\(.code)\u001f\($status | ltrimstr("200"))\u001f\(.retryable)\u001f\(.attempts // "")\u001f\(.charged_usd // "")\u001f\(.message)"'
   return 1
 }
 

@@ -51,6 +51,12 @@ public sealed class FanoutException : Exception
     /// <summary>Whether the same call may succeed later.</summary>
     public bool Retryable { get; }
 
+    /// <summary>How often a call was tried that was made; else null.</summary>
+    public int? Attempts { get; internal set; }
+
+    /// <summary>What these attempts were charged, USD; else null.</summary>
+    public decimal? ChargedUsd { get; internal set; }
+
     public FanoutException(string code, string message, int? status = null, bool retryable = false)
         : base(message)
     {
@@ -500,12 +506,21 @@ public static class Fanout
         {
             status = ownStatus;
         }
-        return new FanoutException(
+        var failure = new FanoutException(
             Field(error, "code") ?? "unknown",
             Field(error, "message"),
             status,
             Field(error, "retryable") == "True"
         );
+        if (error.TryGetProperty("attempts", out JsonElement attempts))
+        {
+            failure.Attempts = attempts.GetInt32();
+        }
+        if (error.TryGetProperty("charged_usd", out JsonElement charged))
+        {
+            failure.ChargedUsd = charged.GetDecimal();
+        }
+        return failure;
     }
 
     // A request, and what it takes to repeat it.
@@ -526,6 +541,8 @@ public static class Fanout
         )
         {
             string url = Setting("URL", "http://127.0.0.1:8787").TrimEnd('/');
+            // With the /v1 that OpenAI's clients want, it is the same gateway.
+            url = url.EndsWith("/v1") ? url.Substring(0, url.Length - 3) : url;
             bool isAddress = Uri.TryCreate(url + path, UriKind.Absolute, out Uri address);
             if (!isAddress || !address.Scheme.StartsWith("http"))
             {

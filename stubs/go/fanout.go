@@ -43,6 +43,9 @@ type Error struct {
 	Status int
 	// Retryable reports whether the same call may succeed later.
 	Retryable bool
+	// Attempts and ChargedUSD are what a call has used up that was made.
+	Attempts   int
+	ChargedUSD float64
 }
 
 func (e *Error) Error() string { return e.Message }
@@ -381,7 +384,8 @@ func newRequest(ctx context.Context, call call, key, body string) (*http.Request
 	if base == "" {
 		base = "http://127.0.0.1:8787"
 	}
-	url := strings.TrimRight(base, "/") + call.path
+	// With the /v1 that OpenAI's clients want, it is the same gateway.
+	url := strings.TrimSuffix(strings.TrimRight(base, "/"), "/v1") + call.path
 	request, err := http.NewRequestWithContext(ctx, call.method, url, strings.NewReader(body))
 	if err != nil || request.URL.Host == "" || !strings.HasPrefix(request.URL.Scheme, "http") {
 		message := "FANOUT_URL must be an http:// or https:// address, not " + base
@@ -463,6 +467,12 @@ func failure(detail any, status int) *Error {
 	}
 	if own, isKnown := fields["retryable"].(bool); isKnown {
 		result.Retryable = own
+	}
+	if attempts, isNumber := fields["attempts"].(float64); isNumber {
+		result.Attempts = int(attempts)
+	}
+	if charged, isNumber := fields["charged_usd"].(float64); isNumber {
+		result.ChargedUSD = charged
 	}
 	return result
 }

@@ -85,11 +85,26 @@ public final class Fanout {
     /** Whether the same call may succeed later. */
     public final boolean retryable;
 
+    /** How often a call was tried that was made, or null. */
+    public final Integer attempts;
+
+    /** What these attempts were charged, USD, or null. */
+    public final Double chargedUsd;
+
     FanoutException(String code, String message, int status, boolean retryable) {
+      this(code, message, status, retryable, Map.of());
+    }
+
+    FanoutException(
+        String code, String message, int status, boolean retryable, Map<?, ?> facts) {
       super(message);
       this.code = code;
       this.status = status;
       this.retryable = retryable;
+      Object tried = facts.get("attempts");
+      Object charged = facts.get("charged_usd");
+      this.attempts = tried instanceof Number ? ((Number) tried).intValue() : null;
+      this.chargedUsd = charged instanceof Number ? ((Number) charged).doubleValue() : null;
     }
   }
 
@@ -428,6 +443,8 @@ public final class Fanout {
 
     Request(String childToken, String path, Map<String, ?> fields, boolean isSafe) {
       String base = variable("URL", "http://127.0.0.1:8787").replaceAll("/+$", "");
+      // With the /v1 that OpenAI's clients want, it is the same gateway.
+      base = base.endsWith("/v1") ? base.substring(0, base.length() - 3) : base;
       token = childToken != null ? childToken : variable("TOKEN", "");
       if (token.isEmpty()) {
         String message = "FANOUT_TOKEN is not set: it is the token that POST /runs returns";
@@ -524,7 +541,8 @@ public final class Fanout {
         String.valueOf(facts.get("code")),
         String.valueOf(facts.get("message")),
         ownStatus instanceof Number ? ((Number) ownStatus).intValue() : status,
-        Boolean.TRUE.equals(facts.get("retryable")));
+        Boolean.TRUE.equals(facts.get("retryable")),
+        facts);
   }
 
   /** The variable FANOUT_name, or GATEWAY_name, or the default. */

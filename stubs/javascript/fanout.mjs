@@ -386,9 +386,10 @@ function endedLine(replies) {
   return `${line} llmRetry(${JSON.stringify(ids[0])}) makes the rest and returns all answers.`;
 }
 
-/** An amount of money for people: `$0.0040`. */
+/** An amount of money for people: `$0.0040`, `$12.34`, `<$0.0001`. */
 function usdText(usd) {
-  return `$${usd.toFixed(usd >= 0.0001 || usd <= 0 ? 4 : 1 - Math.floor(Math.log10(usd)))}`;
+  if (usd <= 0) return "$0";
+  return usd < 0.00005 ? "<$0.0001" : `$${usd.toFixed(usd >= 1 ? 2 : 4)}`;
 }
 
 async function* repeated(path, { token, body, key, signal, streams = false }) {

@@ -56,21 +56,24 @@ const EPOCH = Ref("")
 
 A failed call. `code` is the gateway's, or `no_token`, `bad_url`, `unreachable`, `timeout`,
 `bad_answer`, `tool_error`; `status` is the HTTP status, or `nothing` if there was no
-answer; `retryable` is whether the same call may succeed later.
+answer; `retryable` is whether the same call may succeed later; `attempts` and `charged_usd`
+are what a call has used up that was made, else `nothing`.
 """
 struct FanoutError <: Exception
     message::String
     code::String
     status::Union{Int, Nothing}
     retryable::Bool
+    attempts::Union{Int, Nothing}
+    charged_usd::Union{Float64, Nothing}
 end
 
 function Base.showerror(io::IO, failure::FanoutError)
     print(io, "FanoutError (", failure.code, "): ", failure.message)
 end
 
-function fail(message, code, status = nothing, retryable = false)
-    throw(FanoutError(message, code, status, retryable))
+function fail(message, code, status = nothing, retryable = false, used = (nothing, nothing))
+    throw(FanoutError(message, code, status, retryable, used...))
 end
 
 """
@@ -281,7 +284,8 @@ end
 
 # A request with the token of the current scope.
 function prepare(path, body, accept = "application/json")
-    base = rstrip(setting("URL", "http://127.0.0.1:8787"), '/')
+    # With the /v1 that OpenAI's clients want, it is the same gateway.
+    base = replace(rstrip(setting("URL", "http://127.0.0.1:8787"), '/'), r"/v1$" => "")
     if !occursin(r"^https?://[^/\s]\S*$", base)
         fail("FANOUT_URL is not an http(s) address: $base", "bad_url")
     end
@@ -398,7 +402,8 @@ function understood(text, status, expects)
     if error isa Dict
         own_status = http_status === nothing ? get(error, "status", nothing) : http_status
         retryable = get(error, "retryable", false) == true
-        fail(error["message"], error["code"], own_status, retryable)
+        used = (get(error, "attempts", nothing), get(error, "charged_usd", nothing))
+        fail(error["message"], error["code"], own_status, retryable, used)
     elseif error isa AbstractString
         fail(error, "tool_error", http_status, status in (408, 503))
     end

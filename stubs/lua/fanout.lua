@@ -23,7 +23,8 @@
 -- gateway.
 --
 -- A call that fails raises a table: `message`; `code`, which is the gateway's or `no_token`, `bad_url`, `unreachable`,
--- `timeout`, `bad_answer`, `tool_error`; `status`, nil if there was no answer; `retryable`.
+-- `timeout`, `bad_answer`, `tool_error`; `status`, nil if there was no answer; `retryable`;
+-- `attempts` and `charged_usd`, what a call has used up that was made, else nil.
 --
 -- A null of JSON is `fanout.null`. An empty table is sent as an object.
 
@@ -51,8 +52,9 @@ local failures = {
 	end,
 }
 
-local function fail(message, code, status, retryable)
+local function fail(message, code, status, retryable, used)
 	local failure = { message = message, code = code, status = status, retryable = retryable == true }
+	failure.attempts, failure.charged_usd = used and used.attempts, used and used.charged_usd
 	error(setmetatable(failure, failures), 0)
 end
 
@@ -195,7 +197,7 @@ local function parse(text, status, expects)
 		fail(failure, "tool_error", http_status, status == 408 or status == 503)
 	end
 	if failure ~= fanout.null then
-		fail(failure.message, failure.code, http_status or failure.status, failure.retryable)
+		fail(failure.message, failure.code, http_status or failure.status, failure.retryable, failure)
 	end
 	if is_object and status < 300 and answer[expects] ~= nil then
 		return answer
@@ -252,7 +254,8 @@ echo " $?"
 
 -- The shell script that sends a request once.
 local function script_of(request, accept)
-	local base = (setting("URL") or "http://127.0.0.1:8787"):gsub("/$", "")
+	-- With the /v1 that OpenAI's clients want, it is the same gateway.
+	local base = (setting("URL") or "http://127.0.0.1:8787"):gsub("/$", ""):gsub("/v1$", "")
 	local timeout_s = setting("TIMEOUT_S") or "3600"
 	if not base:find("^https?://[^/]") then
 		fail("FANOUT_URL is not an http(s) address: " .. base, "bad_url")

@@ -246,7 +246,10 @@ sub _prepare {
     my $token = $child_token // _setting('TOKEN');
     _fail( 'FANOUT_TOKEN is not set: it is the run token', 'no_token' ) if !defined $token;
     my $base = _setting('URL') // 'http://127.0.0.1:8787';
+
+    # With the /v1 that OpenAI's clients want, it is the same gateway.
     $base =~ s{/\z}{};
+    $base =~ s{/v1\z}{};
     my ($host) = $base =~ m{\Ahttps?://(\[[\da-f:.]+\]|[\w.-]+)(?::\d+)?(?:/[!-~]*)?\z}i
       or _fail( "FANOUT_URL is not an http(s) address: $base", 'bad_url' );
     my %headers = ( authorization => "Bearer $token", 'content-type' => 'application/json', accept => $accept );
@@ -309,7 +312,8 @@ sub _parse {
 
     my $http_status = $status < 400 ? undef : $status;
     if ( ref $error eq 'HASH' ) {
-        _fail( $error->{message}, $error->{code}, $http_status // $error->{status}, $error->{retryable} );
+        my ( $status, $retryable ) = ( $http_status // $error->{status}, $error->{retryable} );
+        _fail( $error->{message}, $error->{code}, $status, $retryable, $error );
     }
     if ( defined $error ) {
         _fail( $error, 'tool_error', $http_status, $status == 408 || $status == 503 );
@@ -318,8 +322,9 @@ sub _parse {
 }
 
 sub _fail {
-    my ( $message, $code, $status, $retryable ) = @_;
+    my ( $message, $code, $status, $retryable, $used ) = @_;
     my %failure = ( message => $message, code => $code, status => $status, retryable => $retryable );
+    @failure{ 'attempts', 'charged_usd' } = @$used{ 'attempts', 'charged_usd' } if $used;
     die bless \%failure, 'Fanout::Error';
 }
 
@@ -338,6 +343,10 @@ sub status { return $_[0]{status} }
 
 # Whether the same call may succeed later.
 sub retryable { return $_[0]{retryable} }
+
+# What a call has used up that was made, or undef.
+sub attempts    { return $_[0]{attempts} }
+sub charged_usd { return $_[0]{charged_usd} }
 
 # A child run that is open. It is also closed when its block is left by `die`, `last` or `exit`: then the guard goes out
 # of scope, and why the block was left matters more than a close that fails.

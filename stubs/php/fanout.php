@@ -36,12 +36,16 @@ final class FanoutError extends RuntimeException
      *     `tool_error`
      * @param ?int $status the HTTP status, or null if there was no answer
      * @param bool $retryable whether the same call may succeed later
+     * @param ?int $attempts how often a call was tried that was made
+     * @param ?float $charged_usd what these attempts were charged
      */
     public function __construct(
         string $message,
         public $code,
         public ?int $status = null,
         public bool $retryable = false,
+        public ?int $attempts = null,
+        public ?float $charged_usd = null,
     ) {
         parent::__construct($message);
     }
@@ -325,7 +329,8 @@ final class FanoutGateway
     /** Returns the address to connect to, the bytes to send, and what the answer is. */
     private static function prepare(string $path, ?array $body, string $accept): array
     {
-        $base = self::setting('URL') ?? 'http://127.0.0.1:8787';
+        // With the /v1 that OpenAI's clients want, it is the same gateway.
+        $base = preg_replace('~(/v1)?/*$~', '', self::setting('URL') ?? 'http://127.0.0.1:8787', 1);
         if (!preg_match(self::ADDRESS, $base, $url)) {
             throw new FanoutError("FANOUT_URL is not an http(s) address: $base", 'bad_url');
         }
@@ -474,7 +479,8 @@ final class FanoutGateway
         if (is_array($error)) {
             $http_status ??= $error['status'] ?? null;
             $retryable = ($error['retryable'] ?? false) === true;
-            throw new FanoutError($error['message'], $error['code'], $http_status, $retryable);
+            $used = [$error['attempts'] ?? null, $error['charged_usd'] ?? null];
+            throw new FanoutError($error['message'], $error['code'], $http_status, $retryable, ...$used);
         }
         if (is_string($error)) {
             throw new FanoutError($error, 'tool_error', $http_status, in_array($status, [408, 503], true));

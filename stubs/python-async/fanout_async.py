@@ -32,7 +32,6 @@ import collections.abc
 import contextlib
 import contextvars
 import json
-import math
 import os
 import re
 import secrets
@@ -549,9 +548,10 @@ def _ended_line(replies):
 
 
 def _usd(usd):
-    """Returns an amount of money for people: `$0.0040`."""
-    digits = 4 if usd >= 0.0001 or usd <= 0 else 1 - math.floor(math.log10(usd))
-    return f"${usd:.{digits}f}"
+    """Returns an amount of money for people: `$0.0040`, `$12.34`, `<$0.0001`."""
+    if 0 < usd < 0.00005:
+        return "<$0.0001"
+    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}" if usd > 0 else "$0"
 
 
 async def _repeated(path, fields, last, key):

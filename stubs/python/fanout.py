@@ -31,7 +31,6 @@ import contextlib
 import contextvars
 import http.client
 import json
-import math
 import os
 import re
 import secrets
@@ -563,9 +562,10 @@ def _ended(done):
 
 
 def _usd(usd):
-    """Returns an amount of money for people: `$0.0040`."""
-    digits = 4 if usd >= 0.0001 or usd <= 0 else 1 - math.floor(math.log10(usd))
-    return f"${usd:.{digits}f}"
+    """Returns an amount of money for people: `$0.0040`, `$12.34`, `<$0.0001`."""
+    if 0 < usd < 0.00005:
+        return "<$0.0001"
+    return f"${usd:,.2f}" if usd >= 1 else f"${usd:.4f}" if usd > 0 else "$0"
 
 
 def _repeated(path, fields, key, read, accept, method):

@@ -32,7 +32,8 @@
 # tryCatch(..., fanout_error = function(e) e$code): `message`; `code`, which is
 # the gateway's or `no_token`, `bad_url`, `unreachable`, `timeout`,
 # `bad_answer`, `tool_error`; `status`, the HTTP status, NULL if there was no
-# answer; `retryable`, whether the same call may succeed later.
+# answer; `retryable`, whether the same call may succeed later; `attempts` and
+# `charged_usd`, what a call has used up that was made, else NULL.
 
 # The waits before a request whose connection was lost is repeated.
 .fanout_retry_waits_s <- c(0.25, 0.5, 1, 2)
@@ -189,13 +190,16 @@ tool_call <- function(tool, ...) {
 
 # Failures ---------------------------------------------------------------------
 
-.fanout_fail <- function(message, code, status = NULL, retryable = FALSE) {
+.fanout_fail <- function(message, code, status = NULL, retryable = FALSE,
+                         used = list()) {
   stop(errorCondition(
     message,
     class = "fanout_error",
     code = code,
     status = status,
-    retryable = isTRUE(retryable)
+    retryable = isTRUE(retryable),
+    attempts = used$attempts,
+    charged_usd = used$charged_usd
   ))
 }
 
@@ -212,7 +216,13 @@ tool_call <- function(tool, ...) {
   http_status <- if (status >= 400) status
   if (is.list(error)) {
     http_status <- c(http_status, error$status)[1]
-    .fanout_fail(error$message, error$code, http_status, error$retryable)
+    .fanout_fail(
+      error$message,
+      error$code,
+      http_status,
+      error$retryable,
+      error
+    )
   }
   if (is.character(error)) {
     retryable <- status %in% c(408, 503)
@@ -334,7 +344,9 @@ tool_call <- function(tool, ...) {
 }
 
 .fanout_curl_config <- function(path, key, streams) {
-  base <- sub("/$", "", .fanout_setting("URL", "http://127.0.0.1:8787"))
+  # With the /v1 that OpenAI's clients want, it is the same gateway.
+  url <- .fanout_setting("URL", "http://127.0.0.1:8787")
+  base <- sub("/v1$", "", sub("/$", "", url))
   token <- c(.fanout_scope$token, .fanout_setting("TOKEN", ""))[[1]]
   if (token == "") {
     .fanout_fail("FANOUT_TOKEN is not set: it is the run token", "no_token")

@@ -39,12 +39,16 @@ module Fanout
     attr_reader :status
     # Whether the same call may succeed later.
     attr_reader :retryable
+    # What a call has used up that was made, or nil.
+    attr_reader :attempts, :charged_usd
 
-    def initialize(message, code, status = nil, retryable = false)
+    def initialize(message, code, status = nil, retryable = false, attempts: nil, charged_usd: nil)
       super(message)
       @code = code
       @status = status
       @retryable = retryable
+      @attempts = attempts
+      @charged_usd = charged_usd
     end
   end
 
@@ -255,7 +259,8 @@ module Fanout
     end
 
     def prepare(path, body, headers)
-      base = setting("URL", "http://127.0.0.1:8787").chomp("/")
+      # With the /v1 that OpenAI's clients want, it is the same gateway.
+      base = setting("URL", "http://127.0.0.1:8787").chomp("/").delete_suffix("/v1")
       raise FanoutError.new("FANOUT_URL is not an http(s) address: #{base}", "bad_url") unless base.match?(ADDRESS)
 
       token = child_token || setting("TOKEN", "")
@@ -327,7 +332,9 @@ module Fanout
       http_status = status if status >= 400
       case error
       when Hash
-        FanoutError.new(error["message"], error["code"], http_status || error["status"], error["retryable"] == true)
+        used = { attempts: error["attempts"], charged_usd: error["charged_usd"] }
+        retryable = error["retryable"] == true
+        FanoutError.new(error["message"], error["code"], http_status || error["status"], retryable, **used)
       when String
         FanoutError.new(error, "tool_error", http_status, [408, 503].include?(status))
       else

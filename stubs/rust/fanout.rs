@@ -54,6 +54,9 @@ pub struct Error {
     pub status: Option<u16>,
     /// Whether the same call may succeed later.
     pub retryable: bool,
+    /// How often a call was tried that was made, and what these attempts were charged, USD.
+    pub attempts: Option<u32>,
+    pub charged_usd: Option<f64>,
 }
 
 impl fmt::Display for Error {
@@ -430,7 +433,9 @@ impl Request {
             let message = format!("FANOUT_URL must be an http:// or https:// address, not {base}");
             return Err(fault("bad_url", message, false));
         }
-        let url = base.trim_end_matches('/').to_string() + path;
+        let base = base.trim_end_matches('/');
+        // With the /v1 that OpenAI's clients want, it is the same gateway.
+        let url = base.strip_suffix("/v1").unwrap_or(base).to_string() + path;
         let mut options = vec![
             "silent".to_string(),
             "no-buffer".to_string(),
@@ -610,6 +615,8 @@ fn fault(code: &str, message: String, retryable: bool) -> Error {
         message,
         status: None,
         retryable,
+        attempts: None,
+        charged_usd: None,
     }
 }
 
@@ -625,18 +632,24 @@ fn failure(error: &Json, status: Option<u16>) -> Error {
                 .map(|own| own as u16)
                 .or(status),
             retryable: *error.get("retryable") == Json::Bool(true),
+            attempts: error.get("attempts").number().map(|count| count as u32),
+            charged_usd: error.get("charged_usd").number(),
         },
         Json::Text(message) => Error {
             code: "tool_error".into(),
             message: message.clone(),
             status,
             retryable: status == Some(408) || status == Some(503),
+            attempts: None,
+            charged_usd: None,
         },
         _ => Error {
             code: "bad_answer".into(),
             message: format!("unexpected answer with status {}", status.unwrap_or(0)),
             status,
             retryable: false,
+            attempts: None,
+            charged_usd: None,
         },
     }
 }

@@ -129,8 +129,10 @@ describe.runIf(hasPython).each(PROGRAMS)("Ctrl-C in a program in $name", (progra
       `${program.name}: charged ${(budget.usd.spent / cost).toFixed(2)} × the real cost, 0 queued calls sent`,
     );
     expect(budget.usd.spent).toBeLessThanOrEqual(1.1 * cost);
-    const line = /fanout: interrupted\. 4 of 12 calls answered, 8 cancelled, \$0\.\d{4,} spent\. (.*)/.exec(end.stderr);
-    expect(line?.[1]).toMatch(/^(llm_retry|llmRetry)\(['"]pg-[^)]+\) makes the rest and returns all answers\.$/);
+    const line = /fanout: interrupted\. 4 of 12 calls answered, 8 cancelled, <?\$0(\.\d{4})? spent\. (.*)/.exec(
+      end.stderr,
+    );
+    expect(line?.[2]).toMatch(/^(llm_retry|llmRetry)\(['"]pg-[^)]+\) makes the rest and returns all answers\.$/);
   });
 
   it("lets a request with its own key go on, and says so", async () => {
@@ -159,7 +161,7 @@ describe.runIf(hasPython).each(PROGRAMS)("Ctrl-C in a program in $name", (progra
     upstream.open(latch);
     const end = await ended;
     expectInterrupted(end);
-    expect(end.stderr).toMatch(/fanout: interrupted\. 4 of 40 calls answered, 36 cancelled, \$0\.\d{4,} spent\./);
+    expect(end.stderr).toMatch(/fanout: interrupted\. 4 of 40 calls answered, 36 cancelled, <?\$0(\.\d{4})? spent\./);
     expect(upstream.counters).toMatchObject({ requests: 4, abandoned: 0 });
   });
 

@@ -30,7 +30,14 @@ export type Language = {
 /** A record of a driver: a text or a failure. */
 export type Record_ =
   | { kind: "text"; text: string }
-  | { kind: "failure"; code: string; status: number | null; retryable: boolean };
+  | {
+      kind: "failure";
+      code: string;
+      status: number | null;
+      retryable: boolean;
+      attempts?: number;
+      chargedUsd?: number;
+    };
 
 /** The first of the needs that this machine lacks, or null. */
 export function missingOf({ needs }: Pick<Language, "needs">): string | null {
@@ -90,8 +97,10 @@ function recordsOf(text: string): Record_[] {
   const whole = text.split("\u001e").slice(0, -1);
   return whole.map((record) => {
     if (!record.startsWith("\u0015")) return { kind: "text", text: record };
-    const [code = "", status = "", retryable = ""] = record.slice(1).split("\u001f");
-    return { kind: "failure", code, status: status === "" ? null : Number(status), retryable: retryable === "true" };
+    const [code = "", status = "", retryable = "", attempts = "", charged = ""] = record.slice(1).split("\u001f");
+    const used = attempts === "" ? {} : { attempts: Number(attempts), chargedUsd: Number(charged) };
+    const failed = { code, status: status === "" ? null : Number(status), retryable: retryable === "true" };
+    return { kind: "failure", ...failed, ...used };
   });
 }
 

@@ -8,7 +8,8 @@ answer=$folder/answer
 trap 'rm -rf "$folder"' EXIT
 
 fail() {
-  printf '\x15%s\x1f%s\x1f%s\x1e' "$FANOUT_ERROR_CODE" "$FANOUT_ERROR_STATUS" "$FANOUT_ERROR_RETRYABLE"
+  printf '\x15%s\x1f%s\x1f%s\x1f%s\x1f%s\x1e' "$FANOUT_ERROR_CODE" "$FANOUT_ERROR_STATUS" "$FANOUT_ERROR_RETRYABLE" \
+    "$FANOUT_ERROR_ATTEMPTS" "$FANOUT_ERROR_CHARGED_USD"
   exit 0
 }
 

@@ -17,7 +17,8 @@ static class Driver
         }
         catch (FanoutException e)
         {
-            Write($"\u0015{e.Code}\u001f{e.Status}\u001f{(e.Retryable ? "true" : "false")}");
+            string retryable = e.Retryable ? "true" : "false";
+            Write($"\u0015{e.Code}\u001f{e.Status}\u001f{retryable}\u001f{e.Attempts}\u001f{e.ChargedUsd}");
         }
     }
 

@@ -28,7 +28,11 @@ func main() {
 		if failed.Status != 0 {
 			status = fmt.Sprint(failed.Status)
 		}
-		write(fmt.Sprintf("\x15%s\x1f%s\x1f%t", failed.Code, status, failed.Retryable))
+		used := "\x1f"
+		if failed.Attempts != 0 {
+			used = fmt.Sprintf("%d\x1f%g", failed.Attempts, failed.ChargedUSD)
+		}
+		write(fmt.Sprintf("\x15%s\x1f%s\x1f%t\x1f%s", failed.Code, status, failed.Retryable, used))
 	}
 }
 

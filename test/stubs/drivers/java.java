@@ -16,7 +16,8 @@ public final class Driver {
       run(args[0], Arrays.asList(args).subList(1, args.length));
     } catch (Fanout.FanoutException e) {
       String status = e.status == 0 ? "" : String.valueOf(e.status);
-      write("\u0015" + e.code + "\u001f" + status + "\u001f" + e.retryable);
+      String used = e.attempts == null ? "\u001f" : e.attempts + "\u001f" + e.chargedUsd;
+      write("\u0015" + e.code + "\u001f" + status + "\u001f" + e.retryable + "\u001f" + used);
     }
   }
 

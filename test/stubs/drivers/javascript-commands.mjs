@@ -8,7 +8,8 @@ export async function drive(fanout, [command, ...args], write) {
     await run(fanout, { command, args, write: (text) => write(`${text}\u001e`) });
   } catch (error) {
     if (!(error instanceof fanout.FanoutError)) throw error;
-    await write(`\u0015${error.code}\u001f${error.status ?? ""}\u001f${error.retryable}\u001e`);
+    const { code, status, retryable, attempts, chargedUsd } = error;
+    await write(`\u0015${[code, status ?? "", retryable, attempts ?? "", chargedUsd ?? ""].join("\u001f")}\u001e`);
   }
 }
 

@@ -83,5 +83,6 @@ try
 catch failure
     failure isa FanoutError || rethrow()
     status = something(failure.status, "")
-    write_record('\x15', failure.code, '\x1f', status, '\x1f', failure.retryable)
+    used = (something(failure.attempts, ""), '\x1f', something(failure.charged_usd, ""))
+    write_record('\x15', failure.code, '\x1f', status, '\x1f', failure.retryable, '\x1f', used...)
 end

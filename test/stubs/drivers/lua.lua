@@ -112,5 +112,6 @@ if not good then
 	if type(failure) ~= "table" then
 		error(failure, 0)
 	end
-	write(("\21%s\31%s\31%s"):format(failure.code, failure.status or "", tostring(failure.retryable)))
+	local used = (failure.attempts or "") .. "\31" .. (failure.charged_usd or "")
+	write(("\21%s\31%s\31%s\31%s"):format(failure.code, failure.status or "", tostring(failure.retryable), used))
 end

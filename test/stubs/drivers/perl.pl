@@ -106,5 +106,6 @@ if ( !eval { $commands{$command}->(); 1 } ) {
     my $error = $@;
     die $error if !ref $error;
     my $retryable = $error->retryable ? 'true' : 'false';
-    record( join "\x1f", "\x15" . $error->code, $error->status // '', $retryable );
+    my @used      = ( $error->attempts // '', $error->charged_usd // '' );
+    record( join "\x1f", "\x15" . $error->code, $error->status // '', $retryable, @used );
 }

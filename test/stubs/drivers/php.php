@@ -80,5 +80,6 @@ function main(string $command, string ...$arguments): void
 try {
     main(...array_slice($argv, 1));
 } catch (FanoutError $error) {
-    write("\x15{$error->code}\x1f{$error->status}\x1f" . ($error->retryable ? 'true' : 'false'));
+    $used = "{$error->attempts}\x1f{$error->charged_usd}";
+    write("\x15{$error->code}\x1f{$error->status}\x1f" . ($error->retryable ? 'true' : 'false') . "\x1f$used");
 }

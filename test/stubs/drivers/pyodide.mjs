@@ -74,7 +74,8 @@ async def drive(write, *args):
     try:
         await main(write, *args)
     except fanout.FanoutError as e:
-        write("\\x15{}\\x1f{}\\x1f{}".format(e.code, "" if e.status is None else e.status, str(e.retryable).lower()))
+        facts = [e.code, e.status, str(e.retryable).lower(), e.attempts, e.charged_usd]
+        write("\\x15" + "\\x1f".join("" if fact is None else str(fact) for fact in facts))
 drive
 `;
 

@@ -93,6 +93,8 @@ tryCatch(
     stop("no command ", command)
   ),
   fanout_error = function(e) {
-    write_record("\x15", e$code, "\x1f", e$status, "\x1f", tolower(e$retryable))
+    used <- paste0(e$attempts, "\x1f", e$charged_usd)
+    facts <- c(tolower(e$retryable), if (is.null(e$attempts)) "\x1f" else used)
+    write_record("\x15", e$code, "\x1f", e$status, "\x1f", facts[1], "\x1f", facts[2])
   }
 )

@@ -52,5 +52,5 @@ begin
   else abort "no command #{command}"
   end
 rescue FanoutError => e
-  write("\x15#{e.code}\x1f#{e.status}\x1f#{e.retryable}")
+  write("\x15#{e.code}\x1f#{e.status}\x1f#{e.retryable}\x1f#{e.attempts}\x1f#{e.charged_usd}")
 end

@@ -13,9 +13,12 @@ fn main() {
         let status = error
             .status
             .map_or(String::new(), |status| status.to_string());
+        let used = error.attempts.map_or("\x1f".into(), |attempts| {
+            format!("{attempts}\x1f{}", error.charged_usd.unwrap_or(0.0))
+        });
         write(&format!(
-            "\x15{}\x1f{}\x1f{}",
-            error.code, status, error.retryable
+            "\x15{}\x1f{}\x1f{}\x1f{}",
+            error.code, status, error.retryable, used
         ));
     }
 }

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { sleep, text, texts, type Script } from "../script.ts";
 
 export function failures(script: Script): void {
-  it("reports a refusal with its code and status", async () => {
+  it("reports a refusal with its code and status, and what a call that was made has used up", async () => {
     const poor = await script.world.openRun({ default_model: "up-1", budget: { usd: 0.000000001 } });
     const env = { FANOUT_TOKEN: poor.token };
     expect(await script.drive(["query", "p"], env)).toEqual([
@@ -12,12 +12,25 @@ export function failures(script: Script): void {
     ]);
     expect(texts(await script.drive(["batch", "p"], env))[0]).toMatch(/^\[error\] ./);
     expect(await script.drive(["query", "{{status/400}}"])).toEqual([
-      { kind: "failure", code: "upstream_error", status: expect.any(Number), retryable: false },
+      {
+        kind: "failure",
+        code: "upstream_error",
+        status: expect.any(Number),
+        retryable: false,
+        attempts: 1,
+        chargedUsd: 0,
+      },
     ]);
     expect(await script.drive(["batch", "p"], { FANOUT_TOKEN: "forged" })).toEqual([
       { kind: "failure", code: "invalid_api_key", status: 401, retryable: false },
     ]);
     expect(script.world.upstream.counters.requests).toBe(1);
+  });
+
+  it("finds the gateway at an address with /v1 at its end, which other clients want", async () => {
+    const withVersion = { FANOUT_URL: `${script.world.gateway.url}/v1` };
+    expect(await script.drive(["query", "p"], withVersion)).toEqual([text("p")]);
+    expect(await script.drive(["query", "p"], { FANOUT_URL: `${withVersion.FANOUT_URL}/` })).toEqual([text("p")]);
   });
 
   it("sends no request without a token, and reads the variables under their other names", async () => {

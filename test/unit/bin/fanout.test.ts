@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process";
-import { readdir } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { Folder, interruptAt } from "./command.ts";
@@ -49,7 +49,7 @@ describe("fanout batch", () => {
     expect(stderr.split("\n")).toEqual([
       "Batch batch_1: 3 lines.",
       "3 lines completed: out.jsonl",
-      expect.stringMatching(/^3 calls completed, 0 failed · \$0\.50 · \d+s · http\S+\/ui\/runs\/run_1$/),
+      expect.stringMatching(/^3 calls completed, 0 failed · \$0\.5000 · \d+s · http\S+\/ui\/runs\/run_1$/),
       "",
     ]);
     expect(stderr).toContain(` · ${url}/ui/runs/run_1\n`);
@@ -154,7 +154,7 @@ describe("fanout batch", () => {
     };
     const first = await run([...ARGS, "--json"]);
     expect([first.status, first.stdout.split("\n").length, JSON.parse(first.stdout)]).toEqual([2, 2, document]);
-    expect(first.stderr).toMatch(/\n1 call completed, 1 failed · \$0\.25 · .*\n$/);
+    expect(first.stderr).toMatch(/\n1 call completed, 1 failed · \$0\.2500 · .*\n$/);
     // By now the run has spent on other calls.
     const again = await run([...ARGS, "--json", "--quiet"]);
     expect([again.status, again.stderr, JSON.parse(again.stdout)]).toEqual([2, "", document]);
@@ -401,14 +401,21 @@ describe("fanout batch, started again", () => {
     expect(batches.size).toBe(2);
   });
 
-  it("begins a new batch for another input once the answers of the last one are there", async () => {
+  it("does not replace the answers to another input, but with --fresh or where they were deleted", async () => {
     const { batches } = await serve();
     await folder.write("in.txt", "one\n");
     await run();
     await folder.write("in.txt", "two\n");
-    expect((await run()).status).toBe(0);
-    expect(batches.size).toBe(2);
+    const refused = await run();
+    expect([refused.status, batches.size]).toEqual([1, 1]);
+    expect(refused.stderr).toMatch(/^out\.jsonl has the answers to another input.*-o.*--fresh\.$/m);
+    expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "one")]);
+    expect((await run([...ARGS, "--fresh"])).status).toBe(0);
     expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "two")]);
+    await folder.write("in.txt", "three\n");
+    await rm(join(folder.path, "out.jsonl"));
+    expect((await run()).status).toBe(0);
+    expect([await folder.lines("out.jsonl"), batches.size]).toEqual([[text("row-1", "three")], 3]);
   });
 
   it("refuses to forget a batch that runs, but for --fresh", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Display } from "../../../bin/batch/display.mjs";
 import { printable } from "../../../bin/batch/printable.mjs";
+import { usdText as usdOnPage } from "../../../ui/model/format.ts";
 import { durationText, progressLine, Rate, usdText } from "../../../bin/batch/progress.mjs";
 
 const lines = { phase: "running", unit: "lines" as const, failed: 0, perSecond: null, costUsd: null };
@@ -43,13 +44,17 @@ describe("Rate", () => {
 
 describe("figures", () => {
   it.each([
-    [0, "$0.00"],
-    [0.5, "$0.50"],
+    [0, "$0"],
+    [0.5, "$0.5000"],
     [12.345, "$12.35"],
+    [1_234.5, "$1,234.50"],
     [0.0123, "$0.0123"],
-    [0.0000012, "$0.000001200"],
-  ])("shows %d USD as %s", (usd, text) => {
+    [0.004, "$0.0040"],
+    [0.00005, "$0.0001"],
+    [0.0000012, "<$0.0001"],
+  ])("shows %d USD as %s, as the page does", (usd, text) => {
     expect(usdText(usd)).toBe(text);
+    expect(usdOnPage(usd)).toBe(text);
   });
 
   it.each([

@@ -18,6 +18,6 @@ describe("summaryLine", () => {
 
   it("does not call an unknown cost zero", () => {
     expect(summaryLine({ ...ended, costUsd: null })).toContain(" · cost unknown · ");
-    expect(summaryLine({ ...ended, costUsd: 0 })).toContain(" · $0.00 · ");
+    expect(summaryLine({ ...ended, costUsd: 0 })).toContain(" · $0 · ");
   });
 });

@@ -55,7 +55,7 @@ describe("Display on a terminal", () => {
       `${GROUP} [··········] 0/2 · 1 running · 1 queued`,
       "  #0 [██········] running 1.0s · sim/echo",
       "  #1 [··········] queued",
-      'run_1 "first" · open · $0.00 of $0.50 spent · 1 in flight',
+      'run_1 "first" · open · $0 of $0.5000 spent · 1 in flight',
     ]);
     expect(screen.cursor()).toBe(false);
 
@@ -72,7 +72,7 @@ describe("Display on a terminal", () => {
       "  #1 [██████████] ✓ 1.00s · sim/echo · $0.0004",
       `✓ Parallel Execution Complete: ${GROUP} (1.23s) · 2 of 2 ok · $0.0012 · 6.4x`,
       "■ run closed",
-      'run_1 "first" · closed · $0.00 of $0.50 spent · 0 in flight · 2 ok',
+      'run_1 "first" · closed · $0 of $0.5000 spent · 0 in flight · 2 ok',
     ]);
     expect(screen.cursor()).toBe(true);
   });
@@ -121,12 +121,12 @@ describe("Display on a terminal", () => {
     screen.write(shown.frame());
     expect(screen.lines()).toEqual([
       "! Lost it. Retrying in 0.2s.",
-      "run_1 · open · $0.00 spent · 0 in flight · not connected",
+      "run_1 · open · $0 spent · 0 in flight · not connected",
     ]);
     nowMs = at(3_200);
     shown.connected();
     screen.write(shown.frame());
-    expect(screen.lines().slice(1)).toEqual(["! Reconnected after 3.2s.", "run_1 · open · $0.00 spent · 0 in flight"]);
+    expect(screen.lines().slice(1)).toEqual(["! Reconnected after 3.2s.", "run_1 · open · $0 spent · 0 in flight"]);
   });
 });
 
@@ -145,7 +145,7 @@ describe("Display as plain lines", () => {
         `${GROUP} [█████·····] 1/2 · 1 queued · 1 ok`,
         "  #0 [██████████] ✓ 1.00s · sim/echo · $0.0004",
         "  #1 [··········] queued",
-        'run_1 "first" · open · $0.00 of $0.50 spent · 0 in flight · 1 ok',
+        'run_1 "first" · open · $0 of $0.5000 spent · 0 in flight · 1 ok',
         "",
       ].join("\n"),
     );

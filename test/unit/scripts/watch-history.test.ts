@@ -128,7 +128,7 @@ describe("historyOf other events", () => {
     [
       "budget_refused",
       { ...call, code: "budget_exhausted", dimension: "usd", limit: 0.1, spent: 0.0995, reserved: 0, needed: 0.002 },
-      `✗ ${GROUP} #3 budget_exhausted: needs $0.002 usd, $0.0995 of $0.10 spent`,
+      `✗ ${GROUP} #3 budget_exhausted: needs $0.0020 usd, $0.0995 of $0.1000 spent`,
     ],
     [
       "budget_refused",
@@ -138,7 +138,7 @@ describe("historyOf other events", () => {
     [
       "overrun",
       { ...call, upstream: "sim", model: "echo", dimensions: ["usd"], reserved: { usd: 0.01 }, charged: { usd: 0.02 } },
-      `! overrun: ${GROUP} #3 sim/echo charged $0.02 for $0.01 reserved`,
+      `! overrun: ${GROUP} #3 sim/echo charged $0.0200 for $0.0100 reserved`,
     ],
     ["tool_called", { tool: "search", ok: true, code: null, latency_ms: 1_234 }, "⚙ tool search ✓ (1.23s)"],
     [
@@ -161,8 +161,8 @@ describe("historyOf other events", () => {
       { ...call, index: null, tier: null, code: "vote_undecided", message: "the votes decide nothing" },
       `‼ ${GROUP} ✗ vote_undecided · the votes decide nothing`,
     ],
-    ["child_opened", { child_run_id: "run_2", reserved: { usd: 0.1 } }, "+ child run_2 opened with $0.10"],
-    ["child_closed", { child_run_id: "run_2", spent: { usd: 0.04 } }, "- child run_2 ended, $0.04 spent"],
+    ["child_opened", { child_run_id: "run_2", reserved: { usd: 0.1 } }, "+ child run_2 opened with $0.1000"],
+    ["child_closed", { child_run_id: "run_2", spent: { usd: 0.04 } }, "- child run_2 ended, $0.0400 spent"],
     ["run_closed", { status: "expired" }, "■ run expired"],
     ["code_generated", { step: 3, code: "print(1)\nprint(2)" }, "› code_generated step 3: print(1) print(2)"],
     ["execution_result", { hasError: true, output: "" }, "✗ execution_result"],

@@ -41,7 +41,7 @@ describe("render", () => {
       "  #2 [··········] retry in 0.5s · sim/echo · attempt 2",
       "  #3 [████······] running 0.8s · sim/echo · attempt 2",
       "  #4 [··········] queued",
-      'run_1 "first" · open · $0.0004 of $0.50 spent · 1 in flight · 1 ok · 1 failed',
+      'run_1 "first" · open · $0.0004 of $0.5000 spent · 1 in flight · 1 ok · 1 failed',
     ]);
   });
 
@@ -79,7 +79,7 @@ describe("render", () => {
       "  call_a [██████████] ✓ 2.00s · sim/echo · $0.0004",
       "  call_b [██████····] running 3.0s · sim/echo",
       "  call_c [██████····] running 3.0s · sim/echo",
-      "run_1 · open · $0.00 spent · 2 in flight · 1 ok",
+      "run_1 · open · $0 spent · 2 in flight · 1 ok",
     ]);
   });
 
@@ -89,7 +89,7 @@ describe("render", () => {
     log.add("child_closed", { child_run_id: "run_2", spent: { usd: 0.25 } });
     log.add("run_closed", { status: "cancelled" });
     const lines = render(viewOf(log), { ...frame, connected: false });
-    expect(lines).toEqual(["run_1 · cancelled · $0.25 spent · 0 in flight · not connected"]);
+    expect(lines).toEqual(["run_1 · cancelled · $0.2500 spent · 0 in flight · not connected"]);
   });
 
   it("cuts every line to the terminal's width", () => {
@@ -131,7 +131,7 @@ describe("render of more than fits", () => {
       "    #39 [██████████] ✓ 1.00s · sim/echo · $0.0004",
       ...[40, 41, 42, 43].map((index) => `    #${index} [██████····] running 3.0s · sim/echo`),
       "  … 1,930 more queued, 1 more running, 39 ok",
-      "run_1 · open · $0.00 spent · 5 in flight · 40 ok",
+      "run_1 · open · $0 spent · 5 in flight · 40 ok",
     ]);
   });
 
@@ -143,7 +143,7 @@ describe("render of more than fits", () => {
     }
     const lines = render(viewOf(log), { ...frame, rows });
     expect(lines.length).toBeLessThanOrEqual(Math.max(1, rows - 1));
-    expect(lines.at(-1)).toBe("run_1 · open · $0.00 spent · 155 in flight");
+    expect(lines.at(-1)).toBe("run_1 · open · $0 spent · 155 in flight");
   });
 
   it("names the groups it has no row for", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { cut, printable, widthOf } from "../../../scripts/watch/text.ts";
-import { durationText, usdText } from "../../../scripts/watch/units.ts";
+import { durationText } from "../../../scripts/watch/units.ts";
 
 describe("printable", () => {
   it("removes escape sequences whole", () => {
@@ -66,18 +66,6 @@ describe("cut", () => {
 });
 
 describe("units", () => {
-  it.each([
-    [0, "$0.00"],
-    [0.5, "$0.50"],
-    [0.0012, "$0.0012"],
-    [0.012345, "$0.0123"],
-    [0.000000125, "$0.000000125"],
-    [0.9999, "$1.00"],
-    [12.345, "$12.35"],
-  ])("shows %d USD as %s", (usd, text) => {
-    expect(usdText(usd)).toBe(text);
-  });
-
   it.each([
     [1_230, "1.23s"],
     [59_990, "59.99s"],

@@ -48,7 +48,7 @@ const TOLD = [
   `${GROUP} #0 ✓ 1.00s · sim/echo · $0.0004`,
   `✓ Parallel Execution Complete: ${GROUP} (1.23s) · 1 of 1 ok · $0.0012 · 6.4x`,
   "■ run closed",
-  'run_1 "first" · closed · $0.0004 of $0.50 spent · 0 in flight · 1 ok',
+  'run_1 "first" · closed · $0.0004 of $0.5000 spent · 0 in flight · 1 ok',
   "",
 ].join("\n");
 
