@@ -312,6 +312,9 @@ export const PULL_LEASE_MS_MIN = 2_000;
 /** Longest lease of an item, ms: so long an item may wait for another worker when one is lost. */
 export const PULL_LEASE_MS_MAX = 600_000;
 export const PULL_LEASE_MS_DEFAULT = 60_000;
+/** Lines of one kind that an isolate writes to the console in a term, ms: enough to see a fault, too few to bury others. */
+export const CONSOLE_LINES_MAX = 10;
+export const CONSOLE_LINES_MS = 60_000;
 /** Runs that one request for a subtree visits: each is a call to its object. */
 export const SUBTREE_RUNS_MAX = 1_000;
 /** Time for which readers of one subtree share one sum, ms: it asks up to a thousand objects, and 40 readers took 7.5 s of CPU. */

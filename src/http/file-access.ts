@@ -32,7 +32,11 @@ export async function requireOpenRun(c: Context<AppEnv>): Promise<string> {
  * not at all, is checked when it is there: it costs the gateway little, or is not known. `copies`: how often it is stored at once.
  */
 export async function requireRoom(c: Context<AppEnv>, runId: string, copies = 1): Promise<void> {
-  const bytes = Number(c.req.header("content-length") ?? 0) * copies;
+  await requireRoomFor(c, runId, Number(c.req.header("content-length") ?? 0) * copies);
+}
+
+/** The same for what a request says that it will store. */
+export async function requireRoomFor(c: Context<AppEnv>, runId: string, bytes: number): Promise<void> {
   if (!(bytes >= LARGE_BODY_BYTES_MIN)) return;
   const asking = new RunCaller(c.env, runId).callWithRetry<Reason | null>((run) => run.roomForFile(bytes));
   const full = await asking.catch((error: unknown) => {

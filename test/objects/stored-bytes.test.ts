@@ -44,6 +44,16 @@ describe("what a run stores", () => {
     expect(await refusalOf(await run.sendText("/v1/files", broken, headers))).toMatchObject({ status: 400 });
   });
 
+  it("has no room for an upload that says it will be larger than what is left: none is created", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    await leave(run, 10 * MB);
+    const create = (bytes: number) =>
+      run.send("POST", "/v1/uploads", { filename: "a", purpose: "user_data", bytes, mime_type: "text/plain" });
+    // Its parts are there until its file is.
+    expect(await refusalOf(await create(6 * MB))).toMatchObject(FULL);
+    expect((await create(4 * MB)).status).toBe(200);
+  });
+
   it("is one bound with its descendants, also after all of them have restarted", async () => {
     const root = await openRun({ budget: { usd: 1 }, max_depth: 3 });
     const child = await root.openChild({ budget: { usd: 0.5 } });

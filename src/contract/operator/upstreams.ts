@@ -48,9 +48,25 @@ const upstreamGate = z
   .meta({ id: "UpstreamGate" });
 export type UpstreamGate = z.infer<typeof upstreamGate>;
 
+/** A key whose gate could not be read. */
+const unreadGate = z
+  .object({
+    name: z.string(),
+    key: z.string().nullable(),
+    code: z.enum(["unreadable", "overloaded"]),
+    message: z.string(),
+    retryable: z.boolean(),
+  })
+  .meta({ id: "UnreadGate" });
+export type UnreadGate = z.infer<typeof unreadGate>;
+
 /** `GET /upstreams`: one entry per key. */
 export const upstreamList = z
-  .object({ object: z.literal("list"), data: z.array(upstreamGate) })
+  .object({
+    object: z.literal("list"),
+    data: z.array(upstreamGate),
+    unread: z.array(unreadGate).optional().meta({ description: "Keys that `data` lacks; absent: none" }),
+  })
   .meta({ id: "UpstreamList" });
 export type UpstreamList = z.infer<typeof upstreamList>;
 

@@ -15,6 +15,7 @@ import { spentBefore } from "../replies/usage.ts";
 import { streamed } from "../replies/stream.ts";
 import type { GroupSource } from "../../objects/clients/groups/group-reader.ts";
 import { combiningCalls } from "./combining/make-calls.ts";
+import { logBrokenOff } from "../line-budget.ts";
 import { remainingUsdText } from "../under-run.ts";
 
 /** A group to answer with. `headers` are added to the answer's. */
@@ -90,7 +91,7 @@ export function streamPieces(
     keepAlive,
     failed: (error) => {
       // A reader that waits for a group stops when its client has left.
-      if (!c.req.raw.signal.aborted) console.error("an answer broke off", error);
+      if (!c.req.raw.signal.aborted) logBrokenOff("an answer", error);
     },
   });
   c.executionCtx.waitUntil(pumped);

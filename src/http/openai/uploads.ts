@@ -27,7 +27,16 @@ import { pageSource } from "../../files/r2-read.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { chainSources } from "../../files/source.ts";
 import { UPLOAD_PART_BYTES_MAX } from "../../limits.ts";
-import { apiRefusal, bucketOf, freshId, nowS, readSmallJson, requireOpenRun, requireRoom } from "../file-access.ts";
+import {
+  apiRefusal,
+  bucketOf,
+  freshId,
+  nowS,
+  readSmallJson,
+  requireOpenRun,
+  requireRoom,
+  requireRoomFor,
+} from "../file-access.ts";
 import { stageForm, watched } from "./file-form.ts";
 import type { Handlers } from "../handler.ts";
 
@@ -49,6 +58,8 @@ async function create(c: Context<AppEnv>): Promise<Response> {
   const runId = await requireOpenRun(c);
   const parsed = parseUploadCreate((await readSmallJson(c)).value);
   if (!parsed.ok) return apiRefusal(parsed.refusal);
+  // Its file, while its parts are still there: what finds no room is refused before a part of it is sent.
+  await requireRoomFor(c, runId, 2 * parsed.value.bytes);
   const upload = newUpload(freshId("upload_"), parsed.value, nowS());
   await runFilesOf(c.env, runId).putUpload(upload);
   return c.json(shown(upload, null));

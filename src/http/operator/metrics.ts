@@ -13,6 +13,7 @@ import { RunCaller } from "../../objects/clients/caller.ts";
 import { settled } from "../../objects/clients/settlements.ts";
 import type { Handlers } from "../handler.ts";
 import { keysOf } from "./gate-keys.ts";
+import { readGates, type NamedGate } from "./read-gates.ts";
 
 export const metricsHandlers = {
   "GET /metrics": async (c) => {
@@ -22,21 +23,32 @@ export const metricsHandlers = {
 } satisfies Partial<Handlers>;
 
 async function measured(c: Context<AppEnv>): Promise<Measured> {
-  const gates = await Promise.all(
-    c.get("config").upstreams.flatMap((upstream) =>
-      keysOf(upstream).map(async ({ key, gate }) => {
-        return { upstream: upstream.name, key, gate, ...(await gateOf(c.env, gate).metering()) };
-      }),
-    ),
-  );
+  const named = c
+    .get("config")
+    .upstreams.flatMap((upstream) => keysOf(upstream).map((each) => ({ name: upstream.name, ...each })));
+  const look = async ({ name: upstream, key, gate }: NamedGate) => {
+    return { upstream, key, gate, ...(await gateOf(c.env, gate).metering()) };
+  };
+  const log = (message: string, error: unknown): void => console.error(message, error);
+  const { read: gates, unread: unreadGates } = await readGates(named, look, log);
   const unread = [...new Set(gates.flatMap((gate) => gate.unread))];
   const visited = unread.slice(-METRICS_RUNS_MAX);
   const counted = await countedBy(c, visited);
   const shown = gates.map(async ({ upstream, key, gate, status, sheet }) => {
     const more = counted[gate];
-    return { upstream, key, status, sheet: more === undefined ? sheet : await gateOf(c.env, gate).count(more) };
+    if (more === undefined) return { upstream, key, status, sheet };
+    const all = await gateOf(c.env, gate)
+      .count(more)
+      .catch((error: unknown) => {
+        // This reply has what the runs have given; the gate has missed it.
+        log(`the gate ${gate} did not count`, error);
+        addSheet(sheet, more, METERED_MODELS_MAX);
+        return sheet;
+      });
+    return { upstream, key, status, sheet: all };
   });
-  return { gates: await Promise.all(shown), unreadRuns: unread.length - visited.length };
+  const unreadRuns = unread.length - visited.length;
+  return { gates: await Promise.all(shown), unreadRuns, unreadGates: unreadGates.length };
 }
 
 /** What these runs have counted and not reported, by gate. One that is gone has reported. */

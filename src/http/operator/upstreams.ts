@@ -7,12 +7,12 @@ import { Refusal, quoted } from "../../errors.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import type { Handlers } from "../handler.ts";
 import { keysOf } from "./gate-keys.ts";
+import { readGates, type NamedGate } from "./read-gates.ts";
 import { shownGate } from "./shown-gate.ts";
 
 export const upstreamHandlers = {
   "GET /upstreams": async (c) => {
-    const rows = await Promise.all(c.get("config").upstreams.map((upstream) => gatesOf(c, upstream)));
-    const list: UpstreamList = { object: "list", data: rows.flat() };
+    const list: UpstreamList = { object: "list", ...(await gatesOf(c, c.get("config").upstreams)) };
     return c.json(list);
   },
   "POST /upstreams/:name/resume": async (c) => {
@@ -21,16 +21,21 @@ export const upstreamHandlers = {
     if (upstream === undefined) throw new Refusal({ reason: "not_found", what: `upstream ${quoted(name)}` });
     const ended = await Promise.all(keysOf(upstream).map(({ gate }) => gateOf(c.env, gate).resume()));
     const resumed = ended.filter((wasStopped) => wasStopped).length;
-    const list: ResumedUpstream = { object: "list", data: await gatesOf(c, upstream), resumed };
+    const list: ResumedUpstream = { object: "list", ...(await gatesOf(c, [upstream])), resumed };
     return c.json(list);
   },
 } satisfies Partial<Handlers>;
 
-function gatesOf(c: Context<AppEnv>, upstream: Upstream): Promise<UpstreamGate[]> {
-  return Promise.all(
-    keysOf(upstream).map(async ({ key, gate }) => {
-      const status = await gateOf(c.env, gate).status();
-      return { name: upstream.name, key, ...shownGate(status, Date.now()) };
-    }),
-  );
+/** The keys of upstreams in the configured order, and those that could not be read. */
+async function gatesOf(
+  c: Context<AppEnv>,
+  upstreams: readonly Upstream[],
+): Promise<Pick<UpstreamList, "data" | "unread">> {
+  const gates = upstreams.flatMap((upstream) => keysOf(upstream).map((each) => ({ name: upstream.name, ...each })));
+  const look = async ({ name, key, gate }: NamedGate): Promise<UpstreamGate> => {
+    const status = await gateOf(c.env, gate).status();
+    return { name, key, ...shownGate(status, Date.now()) };
+  };
+  const { read, unread } = await readGates(gates, look, (message, error) => console.error(message, error));
+  return unread.length === 0 ? { data: read } : { data: read, unread };
 }

@@ -21,17 +21,23 @@ async function pump(
   { keepAlive, failed }: { keepAlive: string; failed: (error: unknown) => void },
 ): Promise<void> {
   let left = false;
-  const heartbeat = setInterval(() => {
-    writer.write(encoder.encode(keepAlive)).catch(() => {
+  const write = async (text: string): Promise<void> => {
+    try {
+      await writer.write(encoder.encode(text));
+    } catch {
+      // The reader has left, which is no failure of ours.
       left = true;
-    });
+    }
+  };
+  const heartbeat = setInterval(() => {
+    void write(keepAlive);
   }, KEEP_ALIVE_MS);
   try {
     for await (const piece of pieces) {
       if (left) return;
-      if (piece !== "") await writer.write(encoder.encode(piece));
+      if (piece !== "") await write(piece);
     }
-    await writer.close();
+    if (!left) await writer.close().catch(() => undefined);
   } catch (error) {
     if (!left) failed(error);
     await writer.abort(error).catch(() => undefined);

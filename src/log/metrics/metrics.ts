@@ -18,19 +18,22 @@ import type { Family, Labels, Sample } from "./exposition.ts";
 /** What is known of one gate. `key` null = its upstream has one, or none. */
 export type MeasuredGate = { upstream: string; key: string | null; status: GateStatus; sheet: MeterSheet };
 
-/** `unreadRuns`: runs that may have counted more, which this read did not visit. */
-export type Measured = { gates: readonly MeasuredGate[]; unreadRuns: number };
+/** `unreadRuns`: runs that may have counted more, which this read did not visit. `unreadGates`: keys whose gates did not answer. */
+export type Measured = { gates: readonly MeasuredGate[]; unreadRuns: number; unreadGates: number };
 
 type Row = { labels: { upstream: string; model: string }; meter: ModelMeter };
 
 /** The families of one reply, METRICS_SERIES_MAX series at most. */
-export function metricFamilies({ gates, unreadRuns }: Measured): Family[] {
+export function metricFamilies({ gates, unreadRuns, unreadGates }: Measured): Family[] {
   const ofGates = gateFamilies(gates);
   const unread = gauge("fanout_unread_runs", "Runs whose latest counts are not in this reply", [
     { suffix: "", labels: {}, value: unreadRuns },
   ]);
-  const taken = [...ofGates, unread].reduce((sum, { samples }) => sum + samples.length, 0);
-  return [...modelFamilies(rowsOf(gates, METRICS_SERIES_MAX - taken)), ...ofGates, unread];
+  const missing = gauge("fanout_unread_gates", "Keys of upstreams whose figures are not in this reply", [
+    { suffix: "", labels: {}, value: unreadGates },
+  ]);
+  const taken = [...ofGates, unread, missing].reduce((sum, { samples }) => sum + samples.length, 0);
+  return [...modelFamilies(rowsOf(gates, METRICS_SERIES_MAX - taken)), ...ofGates, unread, missing];
 }
 
 /** The models in a fixed order, so that a series that was shown stays; those that do not fit are shown together. */

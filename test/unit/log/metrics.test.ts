@@ -36,7 +36,7 @@ function gate(sheet: MeterSheet, fields: Partial<MeasuredGate> = {}): MeasuredGa
 }
 
 const linesOf = (gates: MeasuredGate[]): string[] =>
-  exposition(metricFamilies({ gates, unreadRuns: 0 }))
+  exposition(metricFamilies({ gates, unreadRuns: 0, unreadGates: 0 }))
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"));
 

@@ -14,6 +14,7 @@ import { savedPage } from "../../replies/saved-page.ts";
 import { streamed } from "../../replies/stream.ts";
 import { traceText } from "../../replies/trace.ts";
 import { inSlices, pause } from "../../../text/bytes/slices.ts";
+import { logBrokenOff } from "../../line-budget.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { LogReader } from "../../../objects/clients/log-reader.ts";
 import { PAGE_FILES } from "../../discovery/page-files.mjs";
@@ -159,7 +160,7 @@ function stream(
 ): Response {
   const { body, pumped } = streamed(pieces, {
     keepAlive,
-    failed: (error) => console.error("a log broke off", error),
+    failed: (error) => logBrokenOff("a log", error),
   });
   c.executionCtx.waitUntil(pumped.finally(ended));
   return c.body(body, 200, headersOf(contentType));
