@@ -268,10 +268,10 @@ export const PARALLEL_MAX = 512;
 export const PARALLEL_DEFAULT = 64;
 
 /**
- * Equal parts into which a parent's budget is divided for children that name no limit, unless the parent has fewer calls in
- * flight at once: with as many parts as a wide parent has calls, a child of a small budget would get nothing.
+ * Equal parts into which the budget of a parent without a cap of its own is divided for children that name no limit; others divide it
+ * by `max_parallel`. As many as a small budget of calls has at least, so that a share is not nothing.
  */
-export const CHILD_SHARES_MAX = 8;
+export const CHILD_SHARES_DEFAULT = 8;
 
 /**
  * Calls in flight of a dialect's batch that names no `concurrency`: what the dialect's own server allowed, for which its

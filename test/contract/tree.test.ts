@@ -107,10 +107,23 @@ describe("a child run", () => {
     expect((await documentOf(child)).budget.prompt_tokens.limit).toBeNull();
   });
 
-  it.each([[64], [0]])("gets an eighth of what a parent with max_parallel %i has left", async (max_parallel) => {
-    const parent = await root({ calls: 20 }, { max_parallel });
-    const child = await openChild(parent, {});
-    expect((await documentOf(child)).budget.calls.limit).toBe(2);
+  it.each([
+    [64, 1],
+    [0, 2],
+  ])(
+    "gets one part of as many as a parent with max_parallel %i has, and no less than one call",
+    async (width, calls) => {
+      const parent = await root({ calls: 20 }, { max_parallel: width });
+      const child = await openChild(parent, {});
+      expect((await documentOf(child)).budget.calls.limit).toBe(calls);
+    },
+  );
+
+  it("that is opened at once with others has as much as they, to the nano-dollar", async () => {
+    const parent = await root({ usd: 1 }, { max_parallel: 5 });
+    const children = await Promise.all(Array.from({ length: 5 }, () => openChild(parent, {})));
+    const limits = await Promise.all(children.map(async (child) => (await documentOf(child)).budget.usd.limit));
+    expect(limits).toEqual([0.2, 0.2, 0.2, 0.2, 0.2]);
   });
 
   it("leaves its parent only the unreserved rest to spend", async () => {

@@ -1,85 +1,145 @@
-/** examples/orchestrator.py: tiers one after another, errors that are no votes, and a person where the agents do not decide. */
+/** examples/orchestrator against a model that reads: tiers, a second chance for P0, a report with actions by protocol, status 2. */
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { documentOf, startWorld, type World } from "../contract/world.ts";
+import { startWorld, type World } from "../contract/world.ts";
 import { hasPython } from "../support/python.ts";
-import type { UpstreamAnswer } from "../support/upstream.ts";
-import { startProgram, type Ended } from "./program.ts";
+import { roleModel } from "../support/role-model/answer.ts";
+import type { UpstreamAnswer, UpstreamCall } from "../support/upstream.ts";
+import { exampleAt, startProgram, type Ended } from "./program.ts";
 
 /** Which agent a prompt is for, by a word of its task. */
-const AGENTS = { security: "attacker", correctness: "twice", tests: "covers", cost: "load", style: "comments" };
-type Agent = keyof typeof AGENTS;
+const WORDS = {
+  security: "attacker",
+  correctness: "twice",
+  tests: "not tested",
+  cost: "under load",
+  style: "comments",
+};
+const BAD = "Retry for ever, without a key.";
 
-let verdicts: Partial<Record<Agent, string>>;
-let broken: Agent[];
-/** The agents in the order in which their calls began, and ended. */
-let begun: Agent[];
+let answer: (call: UpstreamCall) => UpstreamAnswer;
+let asked: string[];
 let world: World;
+let folder: string;
 beforeAll(async () => {
-  world = await startWorld(({ prompt }): UpstreamAnswer => {
-    const agent = agentOf(prompt);
-    begun.push(agent);
-    if (broken.includes(agent)) return { status: 400 };
-    return { text: JSON.stringify({ verdict: verdicts[agent] ?? "accept", findings: [`${agent} found`] }) };
+  world = await startWorld((call) => {
+    asked.push(agentOf(call.prompt));
+    return answer(call);
   });
 });
-beforeEach(() => {
-  [verdicts, broken, begun] = [{}, [], []];
+beforeEach(async () => {
+  [asked, answer] = [[], roleModel];
   world.upstream.forget();
+  folder = await mkdtemp(join(tmpdir(), "fanout-orchestrator-"));
+  return () => rm(folder, { recursive: true, force: true });
 });
 afterAll(() => world.stop());
 
-function agentOf(prompt: string): Agent {
-  const names: Agent[] = ["security", "correctness", "tests", "cost", "style"];
-  const found = names.find((name) => prompt.includes(AGENTS[name]));
-  if (found === undefined) throw new Error(`a prompt for nobody: ${prompt}`);
-  return found;
-}
+const agentOf = (prompt: string): string =>
+  Object.entries(WORDS).find(([, word]) => prompt.split("# The change")[0]?.includes(word))?.[0] ?? "synthesis";
+/** A model whose calls for some agents fail: `sends` times, or for ever. */
+const failing = (agents: string[], status: number, sends = Infinity) => {
+  const seen = new Map<string, number>();
+  return (call: UpstreamCall): UpstreamAnswer => {
+    const agent = agentOf(call.prompt);
+    seen.set(agent, (seen.get(agent) ?? 0) + 1);
+    return agents.includes(agent) && (seen.get(agent) ?? 0) <= sends ? { status } : roleModel(call);
+  };
+};
 
-async function orchestrate(): Promise<{ ended: Ended; calls: number }> {
+async function orchestrate(args: string[] = [], env: Record<string, string> = {}): Promise<Ended> {
   const run = await world.openRun({ budget: { usd: 1 } });
-  const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token, FANOUT_MODEL: "up-1" };
-  const ended = await startProgram("python3", ["examples/orchestrator.py"], env).ended;
-  return { ended, calls: (await documentOf(run)).budget.calls.spent };
+  const all = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: run.token, FANOUT_MODEL: "up-1", ...env };
+  return await startProgram("python3", [exampleAt("orchestrator"), ...args], all, folder).ended;
 }
 
-describe.runIf(hasPython)("orchestrator.py", () => {
-  it("asks each tier once the one before has ended, and accepts what weighs more", async () => {
-    verdicts = { tests: "reject" };
-    const { ended, calls } = await orchestrate();
-    expect([ended.status, ended.complaint, calls]).toEqual([0, "", 5]);
-    expect(begun.slice(0, 2).toSorted()).toEqual(["correctness", "security"]);
-    expect(begun.slice(2, 4).toSorted()).toEqual(["cost", "tests"]);
-    expect(begun.slice(4)).toEqual(["style"]);
-    expect(ended.printed).toMatch(/\n {2}P1 tests +reject: tests found\n/);
-    expect(ended.printed).toMatch(/\nVote: accept, agreement 0\.8, 5 votes, 0 failed\n/);
+const stored = async (name: string): Promise<unknown> =>
+  JSON.parse(await readFile(join(folder, "reviews", name), "utf8"));
+
+describe.runIf(hasPython)("orchestrator", () => {
+  it("asks each tier once the one before has ended, accepts what weighs more, and combines the findings", async () => {
+    const { status, printed, complaint } = await orchestrate();
+    expect([status, complaint]).toEqual([0, ""]);
+    expect(asked.slice(0, 2).toSorted()).toEqual(["correctness", "security"]);
+    expect(asked.slice(2, 4).toSorted()).toEqual(["cost", "tests"]);
+    expect(asked.slice(4)).toEqual(["style", "synthesis"]);
+    expect(printed).toContain("| tests | P1 | COMPLETE | reviews/tests.json | no test of the third attempt |\n");
+    expect(printed).toContain(
+      "\nVote: accept. Together (merge): Together: nothing found; no test of the third attempt.\n",
+    );
   });
 
-  it("notes an agent of P2 that failed, and warns of one of P1, without a vote of theirs", async () => {
-    broken = ["style", "cost"];
-    const { ended } = await orchestrate();
-    expect(ended.status).toBe(0);
-    expect(ended.printed).toContain("  warnings: cost failed with upstream_error\n");
-    expect(ended.printed).toContain("  notes: style failed with upstream_error\n");
-    expect(ended.printed).toMatch(/\nVote: accept, agreement 1, 3 votes, 2 failed\n/);
+  it("stores every answer where its agent declared it, and the report beside them", async () => {
+    await orchestrate([BAD]);
+    expect((await readdir(join(folder, "reviews"))).toSorted()).toEqual([
+      "correctness.json",
+      "cost.json",
+      "report.json",
+      "report.md",
+      "security.json",
+      "style.json",
+      "tests.json",
+    ]);
+    expect(await stored("security.json")).toEqual({ verdict: "reject", findings: ["waits have no bound"] });
+    expect(await stored("report.json")).toMatchObject({
+      vote: "reject",
+      strategies: ["vote", "merge"],
+      synthesis: expect.stringContaining("waits have no bound; a call may be made twice"),
+      agents: [{ agent: "security", tier: "P0", output_location: "reviews/security.json" }, {}, {}, {}, {}],
+    });
   });
 
-  it("asks for a person if an agent of P0 failed, whatever the others say", async () => {
-    broken = ["security"];
-    const { ended } = await orchestrate();
-    expect(ended.status).toBe(2);
-    expect(ended.printed).toContain("  escalations: security failed with upstream_error\n");
-    expect(ended.printed.endsWith("\nA person must decide.\n")).toBe(true);
+  it("has a verdict of the change that it was given, and of nothing else", async () => {
+    const { status, printed } = await orchestrate([BAD]);
+    expect([status, printed]).toEqual([0, expect.stringContaining("\nVote: reject. ")]);
+    expect(printed).not.toContain("I was shown no change");
+  });
+
+  it("retries an agent of P0 that fails once", async () => {
+    answer = failing(["security"], 503, 1);
+    const { status, printed } = await orchestrate();
+    expect([status, asked.filter((agent) => agent === "security")]).toEqual([0, ["security", "security"]]);
+    expect(printed).not.toContain("Escalate");
+  });
+
+  it("asks a failed agent of P0 once more, of the fallback model if there is one", async () => {
+    answer = (call) =>
+      agentOf(call.prompt) === "security" && call.model === "up-1" ? { status: 400 } : roleModel(call);
+    const { status, printed } = await orchestrate([], { FANOUT_FALLBACK_MODEL: "up-2" });
+    expect([status, asked.filter((agent) => agent === "security").length]).toEqual([0, 2]);
+    expect(printed).toContain("| security | P0 | COMPLETE | reviews/security.json |");
+  });
+
+  it("escalates an agent of P0 that fails for good, whatever the others say, and ends with 2", async () => {
+    answer = failing(["security"], 400);
+    const { status, printed } = await orchestrate();
+    expect(status).toBe(2);
+    expect(printed).toMatch(/\n\| security \| P0 \| upstream_error \| no output after 1 attempt\(s\) \| Escalate \|\n/);
+    expect(printed.endsWith("\nA person must decide: escalated by security\n")).toBe(true);
+    expect(await stored("report.json")).toMatchObject({
+      failed: [{ agent: "security", tier: "P0", action: "Escalate" }],
+    });
+  });
+
+  it("warns of a failed agent of P1, notes one of P2, and counts no vote of theirs", async () => {
+    answer = failing(["tests", "style"], 400);
+    const { status, printed } = await orchestrate();
+    expect(status).toBe(0);
+    expect(printed).toMatch(
+      /\| tests \| P1 \| upstream_error \| .* \| Warn \|\n\| style \| P2 \| upstream_error \| .* \| Note \|\n/,
+    );
+    expect(printed).toContain("\nVote: accept. ");
   });
 
   it("asks for a person if neither verdict weighs more than half", async () => {
-    verdicts = { correctness: "reject", tests: "reject" };
-    const { ended } = await orchestrate();
-    expect(ended.status).toBe(2);
-    expect(ended.printed).toContain("\nVote: undecided");
-  });
-
-  it("names the report of its group", async () => {
-    const { ended } = await orchestrate();
-    expect(ended.printed).toMatch(/\nThe report of the gateway has \d\d lines: \/groups\/pg-[\w-]+\/report\n/);
+    answer = (call) => {
+      const rejects = ["correctness", "tests"].includes(agentOf(call.prompt));
+      return rejects ? { text: '{"verdict":"reject","findings":[]}' } : roleModel(call);
+    };
+    const { status, printed } = await orchestrate();
+    expect(status).toBe(2);
+    expect(printed).toContain("\nVote: undecided. ");
   });
 });

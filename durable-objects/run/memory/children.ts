@@ -4,7 +4,7 @@
  * crash in between reserves no money for long. Methods that change a child return the row to write in the turn.
  */
 import { budgetReason } from "../../../src/run/money/admit.ts";
-import { DIMENSIONS, type Amounts, type Ledger } from "../../../src/run/money/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "../../../src/run/money/ledger.ts";
 import type { Dimension, Reason } from "../../../src/errors.ts";
 import { CHILDREN_OPEN_MAX, LEASE_TTL_MS } from "../../../src/limits.ts";
 import type { ChildRecord } from "../store/records.ts";
@@ -49,12 +49,34 @@ export class Children {
     return this.#open.size >= CHILDREN_OPEN_MAX;
   }
 
+  /** What of the budget equal shares of open children have. */
+  get equalShares(): Amounts {
+    const shared = zeroAmounts();
+    for (const { hold, equal = [] } of this.#open.values())
+      for (const dimension of equal) shared[dimension] += hold[dimension];
+    return shared;
+  }
+
   /** Reserves a child's budget. Returns its number and the row to write, or null if it does not fit. */
-  add(id: string, reservation: Amounts, nowMs: number): { seq: number; write: () => void } | null {
+  add(
+    id: string,
+    { reservation, equal }: { reservation: Amounts; equal: readonly Dimension[] },
+    nowMs: number,
+  ): { seq: number; write: () => void } | null {
     if (!this.#ledger.reserveForChild(id, reservation)) return null;
     const seq = this.#nextSeq++;
     this.#store.space.childAdded(seq);
-    return { seq, write: this.#put({ seq, id, state: "opening", hold: reservation, spent: null, openedAtMs: nowMs }) };
+    const shares = equal.length === 0 ? {} : { equal };
+    const child: ChildRecord = {
+      seq,
+      id,
+      state: "opening",
+      hold: reservation,
+      ...shares,
+      spent: null,
+      openedAtMs: nowMs,
+    };
+    return { seq, write: this.#put(child) };
   }
 
   /** The child's object exists. Null if the child has ended meanwhile. */
@@ -99,7 +121,11 @@ export class Children {
     const child = this.#open.get(id);
     if (child === undefined)
       return { reason: "cancelled", message: "the run has ended, and its unspent budget was returned to its parent" };
-    if (this.#ledger.resizeChild(id, reservation)) return this.#put({ ...child, hold: reservation });
+    if (this.#ledger.resizeChild(id, reservation)) {
+      // Somebody has named its limits.
+      const { equal: _, ...named } = child;
+      return this.#put({ ...named, hold: reservation });
+    }
     const dimension = this.#shortDimension(child.hold, reservation);
     return { ...budgetReason("budget_exhausted", dimension, reservation, this.#ledger), param: `budget.${dimension}` };
   }

@@ -1,4 +1,5 @@
 /** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
+import type { Dimension } from "../../../src/errors.ts";
 import type { Amounts } from "../../../src/run/money/ledger.ts";
 import type { TierFailures } from "../../../src/run/answers/tiers.ts";
 import type { AggregateSpec } from "../../../src/run/answers/aggregate.ts";
@@ -101,6 +102,8 @@ export type ChildRecord = {
   state: "opening" | "open" | "ended";
   /** What is reserved for it in its parent's budget. */
   hold: Amounts;
+  /** The dimensions in which that is an equal share, because the request named none; absent = none, or not known. */
+  equal?: readonly Dimension[];
   /** Set once it has ended. */
   spent: Amounts | null;
   openedAtMs: number;

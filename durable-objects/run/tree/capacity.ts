@@ -72,7 +72,7 @@ function tryToOpen(run: RunState, { input, id, idempotencyKey, wait }: CapacityR
   if (before !== null) return left(run, id, before);
   // The reply to an earlier call of the same request was lost.
   if (wait.isRepeated && children.isKnown(id)) return left(run, id, { ok: true, id, settings: null });
-  const inherited = inherit({ settings, ledger: engine.ledger }, input, { id, nowMs });
+  const inherited = inherit({ settings, ledger: engine.ledger, siblings: children.equalShares }, input, { id, nowMs });
   if (!inherited.ok && inherited.reservation === undefined) return left(run, id, inherited);
   const need = inherited.reservation ?? zeroAmounts();
 

@@ -1,18 +1,18 @@
 /** A child run's settings: its request, narrowed to its parent's settings. A child can never do more than its parent. */
 import { allocate } from "../../../src/run/money/allocate.ts";
 import type { Amounts, Ledger } from "../../../src/run/money/ledger.ts";
-import type { Reason } from "../../../src/errors.ts";
-import { CHILD_SHARES_MAX } from "../../../src/limits.ts";
+import type { Dimension, Reason } from "../../../src/errors.ts";
+import { CHILD_SHARES_DEFAULT } from "../../../src/limits.ts";
 import type { ConfirmOver, RunInput, RunSettings } from "../../../src/objects/methods/runs.ts";
 
 /** `reservation` of a refusal: what the child needs of its parent's budget, if that alone is why it is refused. */
 export type Inherited =
-  | { ok: true; settings: RunSettings; reservation: Amounts }
+  | { ok: true; settings: RunSettings; reservation: Amounts; equal: readonly Dimension[] }
   | { ok: false; reason: Reason; reservation?: Amounts };
 
 /** The settings of a child of `parent`, or why it may not have one like that. Changes nothing. */
 export function inherit(
-  parent: { settings: RunSettings; ledger: Ledger },
+  parent: { settings: RunSettings; ledger: Ledger; siblings: Amounts },
   input: RunInput,
   { id, nowMs }: { id: string; nowMs: number },
 ): Inherited {
@@ -24,13 +24,14 @@ export function inherit(
     const message = 'unpriced: the parent run refuses models without a price, so a child cannot have "free"';
     return { ok: false, reason: { reason: "invalid_request", message, param: "unpriced" } };
   }
-  const shares = settings.maxParallel === 0 ? CHILD_SHARES_MAX : Math.min(settings.maxParallel, CHILD_SHARES_MAX);
-  const allocated = allocate(input.limits, parent.ledger, shares);
+  const shares = settings.maxParallel === 0 ? CHILD_SHARES_DEFAULT : settings.maxParallel;
+  const allocated = allocate(input.limits, parent.ledger, { shares, siblings: parent.siblings });
   if (!allocated.ok) return allocated;
   const expiresAtMs = Math.min(settings.expiresAtMs, nowMs + (input.expiresInMs ?? Infinity));
   return {
     ok: true,
     reservation: allocated.reservation,
+    equal: allocated.equal,
     settings: {
       id,
       name: input.name,

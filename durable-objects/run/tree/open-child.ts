@@ -35,9 +35,9 @@ export function addChild(
     const message = "too many child runs are open in this run; close one first";
     return { ok: false, reason: { reason: "overloaded", message, retryAfterMs: RUN_FULL_RETRY_AFTER_MS } };
   }
-  const inherited = inherit({ settings, ledger: engine.ledger }, input, { id, nowMs });
+  const inherited = inherit({ settings, ledger: engine.ledger, siblings: children.equalShares }, input, { id, nowMs });
   if (!inherited.ok) return inherited;
-  const added = children.add(id, inherited.reservation, nowMs);
+  const added = children.add(id, inherited, nowMs);
   if (added === null) throw new Error(`the budget of ${id} was allocated but does not fit its parent's`);
   run.addWrite(added.write);
   if (idempotencyKey !== null) run.addKey(idempotencyKey, added.seq);

@@ -5,7 +5,17 @@ import type { MakeCalls } from "../../run/answers/calls.ts";
 import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { aggregationOf, type MemberOf } from "./aggregation.ts";
 import { GroupOutcome, outcomeOf } from "./outcome.ts";
-import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";
+import { TIER_NAMES } from "../../run/answers/tiers.ts";
+import {
+  actionFor,
+  agentOf,
+  cutTo,
+  failedTiers,
+  FINDING_CHARS,
+  impactOf,
+  locationOf,
+  statusOf,
+} from "./report-facts.ts";
 import { slotError } from "./slot.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
 import { stopFields, tierFields } from "./rule-fields.ts";
@@ -24,6 +34,7 @@ export async function* reportJson(source: ReportSource): AsyncGenerator<string> 
   const { group } = source;
   yield `{"object":"report","id":${JSON.stringify(group.id)},"status":"${group.status}","agents":[`;
   const outcomes = new GroupOutcome();
+  const tiers = failedTiers(group);
   yield* listed(source, (slot) => {
     const ended = outcomeOf(slot);
     outcomes.add(ended);
@@ -36,7 +47,10 @@ export async function* reportJson(source: ReportSource): AsyncGenerator<string> 
     const error = slotError(slot);
     if (error === null) return null;
     const { code, message } = error;
-    return { agent: agentOf(slot), error: { code, message }, impact: impactOf(slot), action: actionFor(error) };
+    const tier = tiers?.get(slot.index);
+    const action = actionFor(error, { tier, retryRecommended: outcomeOf(slot).retry_recommended === true });
+    const named = { agent: agentOf(slot), ...(tier !== undefined && { tier: TIER_NAMES[tier] }) };
+    return { ...named, error: { code, message }, impact: impactOf(slot), action };
   });
   const { aggregate, stop } = group;
   const combined =

@@ -6,7 +6,18 @@ import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { usdOf } from "../../run/money/money.ts";
 import type { WireError } from "../../errors.ts";
 import { ANSWER_NOTES_CHARS_MAX } from "../../limits.ts";
-import { actionFor, agentOf, cutTo, FINDING_CHARS, impactOf, locationOf, statusOf } from "./report-facts.ts";
+import { TIER_NAMES } from "../../run/answers/tiers.ts";
+import { outcomeOf } from "./outcome.ts";
+import {
+  actionFor,
+  agentOf,
+  cutTo,
+  failedTiers,
+  FINDING_CHARS,
+  impactOf,
+  locationOf,
+  statusOf,
+} from "./report-facts.ts";
 import { endIndexOf, slotPages } from "./slot-pages.ts";
 import { slotError } from "./slot.ts";
 
@@ -17,31 +28,35 @@ type Source = { group: GroupView; slotsFrom: (index: number) => Promise<SlotView
 
 /** Yields the report, piece by piece. The slots are read once more for the failures if those are too long to keep. */
 export async function* reportText({ group, slotsFrom }: Source): AsyncGenerator<string> {
+  const tiers = failedTiers(group);
   let failures: string[] | null = [];
   let failureChars = 0;
   yield `# Group ${group.id}: ${group.status}\n\n`;
   yield "| Agent | Status | Output Location | Key Findings |\n| --- | --- | --- | --- |\n";
   for await (const slots of slotPages({ count: endIndexOf(group), slotsFrom })) {
     yield slots.map((slot) => agentLine(group.id, slot)).join("");
-    const text = failureLines(slots);
+    const text = failureLines(slots, tiers);
     failureChars += text.length;
     if (failureChars <= ANSWER_NOTES_CHARS_MAX) failures?.push(text);
     else failures = null;
   }
   if (failureChars > 0) {
-    yield "\n## Failed\n\n| Agent | Error | Impact | Action |\n| --- | --- | --- | --- |\n";
+    const [name, rule] = tiers === null ? ["", ""] : [" Tier |", " --- |"];
+    yield `\n## Failed\n\n| Agent |${name} Error | Impact | Action |\n| --- |${rule} --- | --- | --- |\n`;
     if (failures !== null) yield failures.join("");
-    else for await (const slots of slotPages({ count: endIndexOf(group), slotsFrom })) yield failureLines(slots);
+    else for await (const slots of slotPages({ count: endIndexOf(group), slotsFrom })) yield failureLines(slots, tiers);
   }
   yield metricsText(group);
 }
 
+type FailedTiers = ReturnType<typeof failedTiers>;
+
 /** The lines of the slots that failed. */
-function failureLines(slots: readonly SlotView[]): string {
+function failureLines(slots: readonly SlotView[], tiers: FailedTiers): string {
   return slots
     .map((slot) => {
       const error = slotError(slot);
-      return error === null ? "" : failureLine(slot, error);
+      return error === null ? "" : failureLine(slot, error, tiers);
     })
     .join("");
 }
@@ -52,9 +67,12 @@ function agentLine(groupId: string, slot: SlotView): string {
 `;
 }
 
-function failureLine(slot: SlotView, error: WireError): string {
+function failureLine(slot: SlotView, error: WireError, tiers: FailedTiers): string {
   const { code, message } = error;
-  return `| ${cell(agentOf(slot))} | ${cell(`${code}: ${message}`)} | ${impactOf(slot)} | ${actionFor(error)} |
+  const tier = tiers?.get(slot.index);
+  const named = tiers === null ? "" : ` ${tier === undefined ? "-" : TIER_NAMES[tier]} |`;
+  const action = actionFor(error, { tier, retryRecommended: outcomeOf(slot).retry_recommended === true });
+  return `| ${cell(agentOf(slot))} |${named} ${cell(`${code}: ${message}`)} | ${impactOf(slot)} | ${action} |
 `;
 }
 

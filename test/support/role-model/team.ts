@@ -30,7 +30,7 @@ function say(request: Request, answer: string, evidence: string, confidence: num
 /** A judge reads the answers by its rubric. */
 export function judge(request: Request): string {
   const { text } = request;
-  const rubric = sectionOf(text, "(?:Rubric|Criteria)") ?? /rubric:\s*(\S.*)/i.exec(text)?.[1] ?? null;
+  const rubric = sectionOf(text, "(?:Rubric|Criteria)") || (/rubric:\s*(\S.*)/i.exec(text)?.[1] ?? null);
   const decide = (verdict: string, confidence: number, explanation: string): string =>
     asksFor(request, "verdict") ? JSON.stringify({ verdict, confidence, explanation }) : `${verdict}: ${explanation}`;
   if (rubric === null) return decide("untrusted", 0, "I was given no rubric.");

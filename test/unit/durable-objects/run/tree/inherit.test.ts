@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { inherit } from "../../../../../durable-objects/run/tree/inherit.ts";
 import type { RunInput } from "../../../../../src/objects/methods/runs.ts";
 import type { RunSettings } from "../../../../../src/objects/methods/runs.ts";
-import { Ledger, NO_LIMITS } from "../../../../../src/run/money/ledger.ts";
+import { zeroAmounts, Ledger, NO_LIMITS } from "../../../../../src/run/money/ledger.ts";
 import { toWire } from "../../../../../src/errors.ts";
 import { targetOf } from "../../../../../src/providers/target.ts";
 import { PLAIN_PRICE } from "../../../../support/engine.ts";
@@ -53,7 +53,11 @@ const PARENT: RunSettings = {
 function inherited(asked: Partial<RunInput> = {}, parent: Partial<RunSettings> = {}) {
   const settings = { ...PARENT, ...parent };
   const ledger = new Ledger(settings.limits);
-  return inherit({ settings, ledger }, { ...NOTHING_ASKED, ...asked }, { id: "run_child", nowMs: NOW_MS });
+  return inherit(
+    { settings, ledger, siblings: zeroAmounts() },
+    { ...NOTHING_ASKED, ...asked },
+    { id: "run_child", nowMs: NOW_MS },
+  );
 }
 
 function childOf(asked: Partial<RunInput> = {}, parent: Partial<RunSettings> = {}): RunSettings {
@@ -67,6 +71,7 @@ describe("a child request without any field", () => {
     expect(inherited()).toEqual({
       ok: true,
       reservation: { usd: 100, calls: 0, prompt_tokens: 0, completion_tokens: 0 },
+      equal: ["usd"],
       settings: {
         ...PARENT,
         id: "run_child",
@@ -148,7 +153,11 @@ describe("the weight of a child", () => {
     const { weight: _weight, ...rest } = PARENT;
     const settings = parent === undefined ? rest : { ...rest, weight: parent };
     const ledger = new Ledger(settings.limits);
-    const child = inherit({ settings, ledger }, { ...NOTHING_ASKED, ...of }, { id: "run_child", nowMs: NOW_MS });
+    const child = inherit(
+      { settings, ledger, siblings: zeroAmounts() },
+      { ...NOTHING_ASKED, ...of },
+      { id: "run_child", nowMs: NOW_MS },
+    );
     expect(child).toMatchObject({ ok: true, settings: { weight: expected } });
   });
 });
