@@ -502,7 +502,8 @@ def _exchange(path, fields, read, accept="application/json", method=None):
     If the connection is lost, the request is repeated under the same idempotency key,
     where the gateway knows one.
     """
-    key = (fields or {}).get("idempotency_key") or secrets.token_hex(16)
+    own_key = fields.get("idempotency_key") if isinstance(fields, dict) else None
+    key = own_key or secrets.token_hex(16)
     told = []  # Whether a line about an interruption was written.
 
     @contextlib.contextmanager
@@ -512,8 +513,7 @@ def _exchange(path, fields, read, accept="application/json", method=None):
         except KeyboardInterrupt:
             if not told and re.fullmatch("/(query|batch|dag)", path):
                 told.append(True)
-                is_own = bool(fields.get("idempotency_key"))
-                line = "fanout: interrupted. " + _interrupted(key, is_own)
+                line = "fanout: interrupted. " + _interrupted(key, bool(own_key))
                 print(line, file=sys.stderr, flush=True)
             raise
 
@@ -628,7 +628,7 @@ def _request(url, fields, accept, key):
     timeout_s = _TIMEOUT_S
     if isinstance(fields, str):  # A plan, which is refused as a whole under a key.
         headers["content-type"] = "text/x-llmcompiler"
-        headers["idempotency-key"] = secrets.token_hex(16)
+        headers["idempotency-key"] = key
         data = fields.encode()
     elif fields is not None:
         fields = dict(fields)
