@@ -340,7 +340,7 @@ function mediaTypeMessage(r: { got: string; expected: string }): string {
 }
 
 /** Cents at least and nano-USD at most, never an exponent: "$0.50", "$0.000000125". */
-function dollars(usd: number): string {
+export function dollars(usd: number): string {
   const [whole = "0", decimals = ""] = usd.toFixed(9).split(".");
   return `$${whole}.${decimals.replace(/0+$/, "").padEnd(2, "0")}`;
 }

@@ -6,7 +6,7 @@ import type { AppEnv } from "../context.ts";
 import type { IndependenceReply } from "../../contract/independence.ts";
 import type { ErrorStyle } from "../../contract/fields.ts";
 import { prefersAsync } from "../../contract/groups.ts";
-import { Refusal } from "../../errors.ts";
+import { dollars, Refusal } from "../../errors.ts";
 import { aggregationOf } from "../replies/aggregation.ts";
 import { batchJson, runningJson } from "../replies/batch-json.ts";
 import { completedEvent, NDJSON, slotEvent, SSE, startedEvent, type Framing } from "../replies/batch-lines.ts";
@@ -55,7 +55,7 @@ export function isAccepted(c: Context<AppEnv>, { isHeld }: Pick<GroupAnswer, "is
 
 /** For a client that waits for results: why there are none, and what to do. */
 function unconfirmed(id: string, { worstNanoUsd, calls }: NonNullable<GroupView["held"]>) {
-  const cost = `${calls} calls for up to $${usdOf(worstNanoUsd)}`;
+  const cost = `${calls} calls for up to ${dollars(usdOf(worstNanoUsd))}`;
   const message = `the group has not started: ${cost} exceed confirm_over of the run; to start it, send POST /groups/${id}/confirm`;
   const code = "awaiting_confirmation";
   return { message, type: "permission_error", code, param: null, retryable: false } as const;

@@ -4,7 +4,7 @@
  */
 import type { GroupView, SlotView } from "../../objects/methods/groups.ts";
 import { usdOf } from "../../run/money/money.ts";
-import type { WireError } from "../../errors.ts";
+import { dollars, type WireError } from "../../errors.ts";
 import { ANSWER_NOTES_CHARS_MAX } from "../../limits.ts";
 import { TIER_NAMES } from "../../run/answers/tiers.ts";
 import { outcomeOf } from "./outcome.ts";
@@ -85,7 +85,7 @@ function metricsText({ metrics, counts, count, usage }: GroupView): string {
     ["Speed-up", `${metrics.speedup}x`],
     ["Peak parallel", metrics.peak_parallel],
     ["Success rate", metrics.success_rate],
-    ["Cost", `$${usdOf(usage.costNanoUsd)}`],
+    ["Cost", dollars(usdOf(usage.costNanoUsd))],
   ];
   const lines = rows.map(([name, value]) => `| ${name} | ${value} |\n`).join("");
   return `\n## Metrics\n\n| Metric | Value |\n| --- | --- |\n${lines}`;

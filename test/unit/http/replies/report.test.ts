@@ -42,6 +42,11 @@ async function finding(text: string): Promise<string> {
 const DOWN: Reason = { reason: "upstream_error", upstream: "acme", status: 500, message: "no", retryable: true };
 
 describe("a report", () => {
+  it("names a tiny cost with its digits, and never as a power of ten", async () => {
+    const usage = { promptTokens: 1, completionTokens: 0, costNanoUsd: 125 };
+    expect(await report([slotView()], { usage })).toContain("| Cost | $0.000000125 |");
+  });
+
   it("says of each agent what became of it and where its output is, and of the group what it took", async () => {
     const slots = [slotView({ text: "The answer is 42." }), slotView({ index: 1, id: "second", text: "" })];
     expect(await report(slots)).toBe(`# Group ${GROUP_ID}: completed
