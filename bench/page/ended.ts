@@ -12,7 +12,7 @@ export async function measureEnded(calls: number): Promise<Part> {
   const run = await place.open({ name: "ended", budget: { usd: 100 }, max_parallel: 512 });
   await makeCalls(run, calls);
   const { page, faults } = await openRunPage(place, run);
-  const shown = `${calls.toLocaleString("en-US")} of ${calls.toLocaleString("en-US")} calls`;
+  const shown = `${calls.toLocaleString("en-US")} of ${calls.toLocaleString("en-US")}`;
   await page.getByText(shown).waitFor({ timeout: LOAD_MS });
   const wholeMs = Number(await page.evaluate("performance.now()"));
   const paintMs = Number(await page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime"));

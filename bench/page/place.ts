@@ -11,7 +11,12 @@ import { startBrowser } from "../../test/page/chromium.ts";
 
 export type Run = { id: string; token: string; send: (path: string, init?: RequestInit) => Promise<Response> };
 
-export type Place = AsyncDisposable & { url: string; browser: Browser; open: (asked: object) => Promise<Run> };
+export type Place = AsyncDisposable & {
+  url: string;
+  adminKey: string;
+  browser: Browser;
+  open: (asked: object) => Promise<Run>;
+};
 
 export async function startPlace(): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), "fanout-bench-page-"));
@@ -25,6 +30,7 @@ export async function startPlace(): Promise<Place> {
   const browser = await startBrowser();
   return {
     url,
+    adminKey,
     browser,
     open: async (asked) => {
       const { id, token } = await openRun({ url, adminKey, run: asked });
@@ -64,15 +70,15 @@ export async function openRunPage(
 
 /**
  * In the page: when its timeline was first there, and when which number of ended calls was shown, in ms of the clock. The
- * heading of the section of progress has the number.
+ * first of the run's facts has the number.
  */
 const WATCH = `(() => {
   const seen = { timelineMs: null, ended: [] };
   globalThis.benchSeen = seen;
   const look = () => {
     if (seen.timelineMs === null && document.querySelector(".rows canvas") !== null) seen.timelineMs = performance.now();
-    const heading = document.querySelector('section[aria-label="Progress"] h2')?.textContent ?? "";
-    const count = Number(heading.split(" of ")[0].replaceAll(",", ""));
+    const fact = document.querySelector(".facts dd")?.textContent ?? "";
+    const count = Number(fact.split(" of ")[0].replaceAll(",", ""));
     if (count > (seen.ended.at(-1)?.[1] ?? 0)) seen.ended.push([Date.now(), count]);
   };
   new MutationObserver(look).observe(document, { subtree: true, childList: true, characterData: true });

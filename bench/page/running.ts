@@ -33,7 +33,7 @@ export async function measureRunning(calls: number): Promise<Part> {
   await second.page.locator(".rows").waitFor();
   const secondPaintMs = await paintMsOf(second.page);
   await second.page.reload();
-  const shown = `${calls.toLocaleString("en-US")} of ${calls.toLocaleString("en-US")} calls`;
+  const shown = `${calls.toLocaleString("en-US")} of ${calls.toLocaleString("en-US")}`;
   await page.getByText(shown).waitFor({ timeout: END_MS });
   await second.page.getByText(shown).waitFor({ timeout: END_MS });
   const delays = delaysOf(await endTimes(run), seenPoints.parse(await page.evaluate("benchSeen.ended")));
