@@ -9,7 +9,7 @@ import { isRecord, textOf } from "./model/line.ts";
 import { activityOf, newer, readPage, type ListedRun } from "./model/runs/listed.ts";
 
 /** Between two reads of the newest entries, ms: a new run is shown within a second. */
-const NEWEST_MS = 700;
+const NEWEST_MS = 500;
 /** Between two reads of the figures, ms. */
 const FIGURES_MS = 5_000;
 /** A page that nobody has touched for so long reads at a tenth of that pace, ms. */
