@@ -19,4 +19,6 @@ function Page() {
 }
 
 const root = document.getElementById("page");
+// The document shows that it loads until here.
+root?.replaceChildren();
 if (root !== null) render(<Page />, root);

@@ -88,7 +88,7 @@ describe.runIf(hasChromium)("500 hostile texts", () => {
       const graph = await run.send("/dag", { json: { tasks } });
       expect([part, graph.status, graph.status === 200 ? "" : graph.text]).toEqual([part, 200, ""]);
       const { page, faults } = await openPage(browser, `${world.gateway.url}/ui/runs/${run.id}#token=${run.token}`);
-      await expect.poll(() => page.getByText("300 of 300 calls").count()).toBe(1);
+      await expect.poll(() => page.getByText("300 of 300", { exact: true }).count()).toBe(1);
       // Every kind of box, the task list, the legend, and the texts of calls.
       await page.getByRole("region", { name: "Graph" }).getByRole("button").first().click();
       await page.getByLabel("Colour", { exact: true }).selectOption("model");

@@ -33,7 +33,7 @@ const HTML = `<!doctype html>
 <link rel="stylesheet" href="/ui/app.css">
 <script type="module" src="/ui/app.js"></script>
 </head>
-<body><div id="page"><noscript>This page needs JavaScript. The log of a run is at /runs/:id/log.</noscript></div></body>
+<body><div id="page"><header><a href="/ui" class="home">fanout</a></header><main><p class="dim">Loading …</p></main><noscript>This page needs JavaScript. The log of a run is at /runs/:id/log.</noscript></div></body>
 </html>
 `;
 
