@@ -8,6 +8,7 @@ import { buildPage } from "./scripts/page/bundle.ts";
 import { IS_TEXT } from "./scripts/local/text-files.ts";
 import { ROOT } from "./scripts/root.ts";
 import { isIntended } from "./test/support/intended-errors.ts";
+import { LeftToOthers } from "./test/support/left-to-others.ts";
 import { objectVars } from "./test/support/object-vars.ts";
 
 const COMPATIBILITY_DATE = "2026-11-01";
@@ -21,6 +22,9 @@ const treeRuns = process.env["FANOUT_TREE_RUNS"] ?? "10";
 
 /** Tests of the tests' own tools, which run on a Worker of their own and not on the gateway. */
 const supportTests = ["test/objects/emulator.test.ts", "test/objects/upstream-worker.test.ts"];
+
+/** Tests that take over two seconds on a quiet machine, and all histories of property tests. `npm test` leaves them to `npm run test:slow`. */
+const SLOW = { name: "slow", description: "over two seconds on a quiet machine" };
 
 // The Worker imports the built page.
 buildPage(ROOT);
@@ -48,7 +52,12 @@ export default defineConfig({
     maxWorkers: Math.max(2, availableParallelism() + 1),
     // The output tells of no error that a test makes on purpose.
     onConsoleLog: (log) => !isIntended(log),
-    reporters: reportFile ? ["default", ["json", { outputFile: reportFile }]] : ["default"],
+    reporters: [
+      "default",
+      new LeftToOthers(),
+      ...(reportFile === undefined ? [] : [["json", { outputFile: reportFile }] satisfies [string, object]]),
+    ],
+    tags: [SLOW],
     projects: [
       {
         plugins: [textModules()],
