@@ -97,6 +97,24 @@ describe("a group with service_tier batch", () => {
     expect(savedUsd).toBeCloseTo(usdOf(40, BATCH_USD.live - BATCH_USD.batch), 9);
   });
 
+  it("has the whole message of an answer that has more than text, and of one whose call includes it", async () => {
+    const run = await openRun();
+    const items = [
+      { prompt: "prompt of thought" },
+      { prompt: "prompt with no t.", include: ["message"] },
+      { prompt: "prompt of no more" },
+    ];
+    const group = await ended(run, await open(run, { items }));
+    const plain = (content: string) => ({ role: "assistant", content });
+    expect(group["items"]).toMatchObject([
+      { message: { ...plain("prompt of thought"), reasoning_content: "about prompt of thought" } },
+      { message: plain("prompt with no t.") },
+      { status: "completed" },
+    ]);
+    expect(z.array(z.looseObject({})).parse(group["items"])[2]).not.toHaveProperty("message");
+    expect(provider.batches.map(({ lines }) => lines.length)).toEqual([3]);
+  });
+
   it("has a batch of its own for each model, and sends calls live whose upstream sells none", async () => {
     const run = await openRun();
     const items = [

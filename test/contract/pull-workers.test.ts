@@ -58,6 +58,24 @@ describe("a pull worker", () => {
     expect(groupOf(await answered).results).toEqual(["done a", "done b", "done c"]);
   });
 
+  it("completes with a whole message, which its client gets beside the text", async () => {
+    const run = await open();
+    const call = { id: "c", type: "function", function: { name: "f", arguments: '{"n": 12345678901234567890}' } };
+    const message = { role: "assistant", content: null, tool_calls: [call], reasoning_content: "think" };
+    const answered = batch(run, { prompts: ["a"] });
+    const item = await claimOne(run);
+    expect((await complete(run, item, { message })).status).toBe(200);
+    expect((await complete(run, item, { message })).json).toMatchObject({ repeated: true });
+    expect((await answered).json).toMatchObject({
+      results: [""],
+      items: [{ status: "completed", finish_reason: "tool_calls", message }],
+    });
+    const text = run.send("/query", { json: { prompt: "p", model: "codex/agent" } });
+    await complete(run, await claimOne(run), { message: { content: "plain" }, finish_reason: "length" });
+    expect((await text).json).toMatchObject({ text: "plain", finish_reason: "length" });
+    expect((await text).json).not.toHaveProperty("message");
+  });
+
   it("serves /query, with JSON as its text, and its usage is charged by the configured price", async () => {
     const run = await open({ budget: { usd: 1, calls: 3 } });
     const answered = run.send("/query", { json: { prompt: "p", model: "paid/agent", max_tokens: 50 } });

@@ -245,7 +245,7 @@ export class BatchProvider {
       id: "chatcmpl-1",
       object: "chat.completion",
       model,
-      choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: "stop" }],
+      choices: [{ index: 0, message: messageOf(content), finish_reason: "stop" }],
       usage: { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens },
       service_tier: "default",
     };
@@ -270,4 +270,10 @@ function shown({ id, status, metadata, lines, completed, outputFileId, errorFile
     output_file_id: outputFileId,
     error_file_id: errorFileId,
   };
+}
+
+/** The message of an answer; one to a prompt about thoughts has some. */
+function messageOf(content: string) {
+  const thoughts = content.includes("thought") ? { reasoning_content: `about ${content}` } : {};
+  return { role: "assistant", content, ...thoughts };
 }
