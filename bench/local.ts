@@ -1,11 +1,12 @@
 /**
- * `npm run bench:local` = `node bench/local.ts [--quick] [--pairs=n] [speed] [memory] [leaving] [crash]`: what `npm start`
- * costs against plain workerd, how soon it notices clients that leave, and what a crash of workerd loses. README.md
- * explains the figures. Exit status 1 if something is lost or not noticed.
+ * `npm run bench:local` = `node bench/local.ts [--quick] [--pairs=n] [speed] [memory] [leaving] [crash] [metrics]`: what `npm start`
+ * costs against plain workerd, how soon it notices clients that leave, what a crash of workerd loses, and whether `/metrics` adds up
+ * after sleeps and kills. README.md explains the figures. Exit status 1 if something is lost or not noticed.
  */
 import { parseArgs } from "node:util";
 import { measureCrash } from "./local/crash.ts";
 import { measureLeaving } from "./local/leaving.ts";
+import { measureMetrics } from "./local/metrics.ts";
 import { measureMemory } from "./local/memory.ts";
 import { measureSpeed, type Turn } from "./local/speed.ts";
 import { machine, writeResult } from "./results.ts";
@@ -28,6 +29,7 @@ const parts: Record<string, () => Promise<Part>> = {
   memory: measureMemory,
   leaving: () => measureLeaving(quick ? 12 : 100),
   crash: () => measureCrash(quick ? 1 : 5),
+  metrics: () => measureMetrics(quick ? 6 : 24),
 };
 const unknown = positionals.filter((name) => parts[name] === undefined);
 if (unknown.length > 0) {

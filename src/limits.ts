@@ -919,14 +919,30 @@ export const GATE_HOLD_STORE_MS = 10_000;
  * seconds of silence knows that none is.
  */
 export const GATE_PERMITS_STORE_EVERY_MS = 5_000;
-/** Shortest time between two rows that a gate writes of what attempts have cost, ms: as with the figures above. */
-export const GATE_METER_STORE_EVERY_MS = 30_000;
 /** Shortest time between two rows that a gate writes of how long attempts take, ms: percentiles move slowly. */
 export const GATE_LATENCY_STORE_EVERY_MS = 60_000;
-/** Runs whose latest counts a gate does not have, of which it knows the names: each may cost a read of `GET /metrics` a call. */
-export const GATE_UNREAD_RUNS_MAX = 64;
-/** Runs that one read of `GET /metrics` visits: the others are read the next time, or report by themselves. */
+/** Unread runs whose exchanges a gate counts, a hundred bytes each: one beyond is read once more than it would have to be. */
+export const GATE_MARKS_MAX = 10_000;
+/**
+ * Time since a run's last start at a gate after which it says that it is idle, ms: a reader visits it until then. The call that ends this
+ * costs an exchange, which arrives before a real model has answered, but not before a simulated one has.
+ */
+export const METERS_RETIRE_MS = 10_000;
+/** Days for which a gate keeps what an ended run has counted: by then no meter of it is on its way, and no alarm repeats one. */
+export const METERS_ENDED_KEPT_DAYS = 7;
+/** The same for a run that has not said that it ended: longer than a run and its retention last together, which are 30 days each. */
+export const METERS_KEPT_DAYS = 70;
+/** Longest that a run stays stored because a gate does not take what it has counted, ms: a gate that is gone for longer misses it. */
+export const METERS_LATE_MS_MAX = 86_400_000;
+/** Delay before such a run tries again, ms. */
+export const METERS_RETRY_MS = 60_000;
+/** Runs that one read of `GET /metrics` visits, a request each: the others take their turn with the next reads. */
 export const METRICS_RUNS_MAX = 256;
+/**
+ * Longest that a read of `GET /metrics` waits for its gates, and for the runs that it visits, ms: half of the time that Prometheus
+ * gives a target. What does not reply is in a later read.
+ */
+export const METRICS_WAIT_MS = 2_500;
 /** Models that a gate counts apart: their names come from clients, and each makes 40 series. */
 export const METERED_MODELS_MAX = 50;
 /** Characters of a model's name in the metrics: providers' names are shorter. */

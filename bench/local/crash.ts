@@ -68,14 +68,14 @@ export async function measureCrash(kills: number): Promise<Part> {
   };
 }
 
-function killWorkerd(gateway: Started): void {
+export function killWorkerd(gateway: Started): void {
   const runtimes = gateway.processes().filter(({ name }) => name === "workerd");
   if (runtimes.length !== 1) throw new Error(`npm start runs ${runtimes.length} processes of workerd`);
   for (const { pid } of runtimes) process.kill(pid, "SIGKILL");
 }
 
 /** Time from the kill to the first answer, ms. */
-async function untilHealthy(url: string, killedMs: number): Promise<number> {
+export async function untilHealthy(url: string, killedMs: number): Promise<number> {
   for (;;) {
     const healthy = await fetch(`${url}/health`, { signal: AbortSignal.timeout(BACK_MS_MAX) })
       .then(async (reply) => (await reply.text(), reply.ok))

@@ -2,27 +2,30 @@
  * One gate. Its methods are described in src/objects/methods/gate-api.ts, what it decides in src/gate. It sets no alarm and no timer:
  * runs that wait come back by themselves, so it sleeps as soon as nobody calls.
  *
- *   memory  row 1: a stop, a long Retry-After, the learned width, the limits that headers have shown; row 2: what attempts have
- *           cost; row 3: how long they take
+ *   memory   row 1: a stop, a long Retry-After, the learned width, the limits that headers have shown; row 2: what attempts of all
+ *            runs have cost; row 3: how long they take
+ *   metered  what of it each run has counted
+ *   unread   the runs that may have counted more
  */
 import { DurableObject } from "cloudflare:workers";
 import { configOf } from "../../src/env.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { shouldStore } from "../../src/gate/memory.ts";
 import type { MeterSheet } from "../../src/gate/meter.ts";
+import { GateMeters, type BroughtMeter } from "../../src/gate/meters.ts";
 import type { GateSettings } from "../../src/gate/settings.ts";
 import type { GateClass, GateGrant, GateReport, GateStatus } from "../../src/gate/wire.ts";
 import {
   GATE_LATENCY_STORE_EVERY_MS,
-  GATE_METER_STORE_EVERY_MS,
   GATE_NEXT_MAX_MS,
   GATE_NOTICES_MAX,
   UPSTREAM_IN_FLIGHT_DEFAULT,
 } from "../../src/limits.ts";
-import type { GateApi, GateMetering } from "../../src/objects/methods/gate-api.ts";
+import type { GateApi, GateMetering, GateReading } from "../../src/objects/methods/gate-api.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { notifyRuns } from "./notices.ts";
+import { StoredMeters } from "./meters.ts";
 import { GateStore } from "./store.ts";
 import { refuseNewerRows } from "../schema-version.ts";
 
@@ -33,8 +36,8 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
   readonly #name: string;
   readonly #store: GateStore;
   readonly #gate: Gate;
+  readonly #meters: GateMeters;
   #storedMs: number;
-  #sheetStoredMs = 0;
   #latenciesStoredMs = 0;
 
   constructor(ctx: DurableObjectState, env: Objects) {
@@ -46,7 +49,7 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     this.#storedMs = nowMs;
     const epoch = 1 + Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - 1));
     this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#store.stored, nowMs);
-    this.#gate.meters.restore(this.#store.sheet());
+    this.#meters = new GateMeters(new StoredMeters(ctx.storage.sql), { epoch, from: `run_${crypto.randomUUID()}` });
     this.#gate.latencies.restore(this.#store.latencies());
   }
 
@@ -55,19 +58,27 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     const before = this.#stateAt(nowMs);
     const grant = this.#gate.exchange(report, nowMs);
     this.#changed(before, report.run, nowMs);
-    return grant;
+    this.#meters.exchanged(report.run, nowMs);
+    return { ...grant, notesRun: true };
+  }
+
+  readMeters(most: number): GateReading {
+    const { runs: unread, count: unreadCount } = this.#meters.unread(most);
+    return { status: this.status(), sheet: this.#meters.sheet, unread, unreadCount };
+  }
+
+  takeMeters(meters: BroughtMeter[]): MeterSheet {
+    this.ctx.storage.transactionSync(() => this.#meters.take(meters, Date.now()));
+    return this.#meters.sheet;
   }
 
   metering(): GateMetering {
-    this.#storeSheet();
-    const { meters } = this.#gate;
-    return { status: this.status(), sheet: meters.sheet, unread: meters.takeUnread(Date.now()) };
+    return { status: this.status(), sheet: this.#meters.sheet, unread: [] };
   }
 
   count(sheet: MeterSheet): MeterSheet {
-    this.#gate.meters.add(sheet);
-    this.#storeSheet();
-    return this.#gate.meters.sheet;
+    this.#meters.add(sheet);
+    return this.#meters.sheet;
   }
 
   leave(run: string, number = Infinity, last: GateReport | null = null): void {
@@ -96,7 +107,8 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
       this.#store.store(memory);
       this.#storedMs = nowMs;
     }
-    if (nowMs >= this.#sheetStoredMs + GATE_METER_STORE_EVERY_MS) this.#storeSheet();
+    const older = this.#gate.takeOlderMeter();
+    if (older !== null) this.#meters.add(older);
     if (nowMs >= this.#latenciesStoredMs + GATE_LATENCY_STORE_EVERY_MS) this.#storeLatencies(nowMs);
     const after = this.#stateAt(nowMs);
     if (after.class === "stopped" && before.class !== "stopped") this.#warn(nowMs);
@@ -118,13 +130,6 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
       return this.#gate.users(GATE_NOTICES_MAX + 1);
     const isHeldUp = before.waitMs === 0 && after.waitMs >= GATE_NEXT_MAX_MS;
     return isHeldUp ? this.#gate.holders(GATE_NOTICES_MAX + 1) : [];
-  }
-
-  /** Stores what attempts have cost: what a reader was shown never becomes less. */
-  #storeSheet(): void {
-    if (!this.#gate.meters.takeChanged()) return;
-    this.#store.storeSheet(this.#gate.meters.sheet);
-    this.#sheetStoredMs = Date.now();
   }
 
   /** Stores how long attempts take: it is for runs that begin after the object has slept. */

@@ -1,7 +1,6 @@
-/** What a gate stores: a row of what it knows of its key, a row of what attempts have cost, and a row of how long they take. */
+/** What a gate stores of its key: a row of what it knows, and a row of how long attempts take. What they cost is in meters.ts. */
 import type { StoredLatency } from "../../src/gate/latencies.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
-import type { MeterSheet } from "../../src/gate/meter.ts";
 
 export class GateStore {
   readonly #sql: SqlStorage;
@@ -24,14 +23,6 @@ export class GateStore {
     this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", MEMORY, JSON.stringify(memory));
   }
 
-  sheet(): MeterSheet {
-    return JSON.parse(this.#body(METERS) ?? "{}");
-  }
-
-  storeSheet(sheet: Readonly<MeterSheet>): void {
-    this.#sql.exec("INSERT OR REPLACE INTO memory (id, body) VALUES (?, ?)", METERS, JSON.stringify(sheet));
-  }
-
   latencies(): StoredLatency[] {
     return JSON.parse(this.#body(LATENCIES) ?? "[]");
   }
@@ -45,7 +36,6 @@ export class GateStore {
   }
 }
 
-/** The rows by number. */
+/** The rows by number. Row 2 is in meters.ts. */
 const MEMORY = 1;
-const METERS = 2;
 const LATENCIES = 3;

@@ -30,6 +30,8 @@ export type AlarmState = {
   /** In how many ms the log is to be exported; null = it is, or never will be. */
   readonly exportDelayMs: number | null;
   readonly deleteAtMs: number | null;
+  /** Whether something was counted that its gate may not know of. The next exchange with it tells it sooner. */
+  readonly owesMeters: boolean;
 };
 
 /** What of the alarm itself decides. */
@@ -63,6 +65,8 @@ function dueMs(run: AlarmState, nowMs: number): number {
   times.push(run.toolPermitEndMs, run.deleteAtMs);
   if (run.hasWork) times.push(workDueMs(run, nowMs));
   if (run.mustCallOthers) times.push(nowMs);
+  // By then the gate has been reached for the calls that come next, or there are none.
+  if (run.owesMeters) times.push(nowMs + LOST_CALL_MS);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
   if (run.exportDelayMs !== null) times.push(nowMs + run.exportDelayMs);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));

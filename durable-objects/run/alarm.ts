@@ -7,7 +7,8 @@ import { expireCredits } from "../../src/run/steps/report-credit.ts";
 import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { expireLeases, loseAttempts } from "../../src/run/steps/settle.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
-import { LONG_POLL_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
+import { LONG_POLL_MS, METERS_LATE_MS_MAX, METERS_RETRY_MS, NOTIFY_RETRY_MS } from "../../src/limits.ts";
+import { owedGates } from "../../src/run/steps/metered.ts";
 import { bodiesPrefix, laneOf, providerBatchOf, type Objects } from "../../src/objects/address.ts";
 import { AlarmClock, type AlarmState } from "./alarm-clock.ts";
 import type { Submit } from "./turns/commit-queue.ts";
@@ -29,14 +30,9 @@ const NOBODY = (): boolean => false;
 
 const UNFOLLOWED = "no client follows the group any more, and it was opened with detach: false";
 
-function alarmStateOf(
-  run: RunState,
-  {
-    isFollowed,
-    hasFound,
-    exportDelayMs,
-  }: { isFollowed: (seq: number) => boolean; hasFound: () => boolean; exportDelayMs: () => number | null },
-): AlarmState {
+type Around = { isFollowed: (seq: number) => boolean; hasFound: () => boolean; exportDelayMs: () => number | null };
+
+function alarmStateOf(run: RunState, { isFollowed, hasFound, exportDelayMs }: Around): AlarmState {
   const { engine, children, openings, toolPermits } = run;
   return {
     get readyAtMs() {
@@ -86,6 +82,9 @@ function alarmStateOf(
     get deleteAtMs() {
       return run.deleteAtMs;
     },
+    get owesMeters() {
+      return !hasEnded(run.status) && owedGates(engine).length > 0;
+    },
   };
 }
 
@@ -115,8 +114,8 @@ export type AlarmHost = {
   until: (ready: () => boolean, waitMs: number) => Promise<void>;
   /** Reports to the run's holder what it spent, if it is final. */
   report: () => Promise<void>;
-  /** Reports to the gates what attempts have cost. */
-  reportMeters: () => Promise<void>;
+  /** Reports to the gates what attempts have cost, where nobody else does. False if one could not be reached. */
+  reportMeters: () => Promise<boolean>;
   /** Reports to the list of runs how far the run is; never rejects. */
   reportSummary: () => Promise<void>;
   childEnded: (childId: string, spent: Amounts, overrun: Amounts | null) => Promise<void>;
@@ -189,9 +188,14 @@ export class RunAlarm {
       await this.#endAbandonedChildren(run);
       await this.#notifyChildren(run);
       await this.#host.report();
-      if (run.isFinal) await this.#host.reportMeters();
+      const hasMeters = await this.#host.reportMeters();
       if (run.isReservationInDoubt) await this.#host.patches.settleReservation(run);
-      if (Date.now() >= (run.deleteAtMs ?? Infinity)) return await this.#host.deleteRun(run);
+      if (Date.now() >= (run.deleteAtMs ?? Infinity)) {
+        const isLate = Date.now() >= (run.deleteAtMs ?? Infinity) + METERS_LATE_MS_MAX;
+        if (hasMeters || isLate) return await this.#host.deleteRun(run);
+        this.#clock.failed(Date.now() + METERS_RETRY_MS);
+        return this.arm(Date.now());
+      }
       await this.#host.reportSummary();
       const nowMs = Date.now();
       this.arm(nowMs, unreached > 0 ? nowMs + NOTIFY_RETRY_MS : null);

@@ -3,7 +3,7 @@
  * goes through `submit`, so that it is stored before any reply leaves. object.ts is the RPC surface above this.
  */
 import type { Amounts } from "../../src/run/money/ledger.ts";
-import { hasSheets, takeSheets } from "../../src/run/steps/metered.ts";
+import { owedGates } from "../../src/run/steps/metered.ts";
 import { startableGroup } from "../../src/run/steps/dispatch.ts";
 import { callIdOf } from "../../src/run/log.ts";
 import { hedgeableGroup } from "../../src/run/steps/start-hedges.ts";
@@ -11,7 +11,6 @@ import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import type { MeterSheet } from "../../src/gate/meter.ts";
 import { LONG_POLL_MS, NOTIFY_RETRY_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
 import { pause } from "../../src/text/bytes/slices.ts";
 import { followedLine } from "../../src/log/events.ts";
@@ -30,6 +29,7 @@ import { lanesDueMs } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
+import { RunMeters } from "./meters.ts";
 import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
 import { Followers } from "./log/followers.ts";
@@ -64,6 +64,7 @@ export class RunLifecycle implements AlarmHost {
   readonly alarm: RunAlarm;
   readonly patches: Patches;
   readonly logExport: LogExport | null;
+  readonly meters: RunMeters;
   readonly #objects: Objects;
   readonly #ctx: DurableObjectState;
   readonly #commits: CommitQueue;
@@ -81,7 +82,6 @@ export class RunLifecycle implements AlarmHost {
   #opened: { run: RunState; turns: Turns; summaries: SummaryReports | null } | null = null;
   /** What the next turn writes although it may wait for a later row. */
   #flushing: Flush = null;
-
   constructor(ctx: DurableObjectState, objects: Objects) {
     this.#ctx = ctx;
     this.#objects = objects;
@@ -117,6 +117,10 @@ export class RunLifecycle implements AlarmHost {
       instance: crypto.randomUUID(),
     });
     this.logExport = this.#exportOf(objects);
+    this.meters = new RunMeters({
+      send: async (gate, meter) => void (await gateOf(objects, gate).takeMeters([meter])),
+      submit: (operation) => this.submit(operation),
+    });
     this.#rebuild(nowMs);
     if (this.run !== null) void ctx.blockConcurrencyWhile(() => this.#restoreAlarm(nowMs));
   }
@@ -124,7 +128,8 @@ export class RunLifecycle implements AlarmHost {
   async #restoreAlarm(nowMs: number): Promise<void> {
     this.alarm.restored(await this.#ctx.storage.getAlarm());
     // Queued slots need not wait for the alarm that was set before the restart.
-    if (this.run !== null && mustLookAtOnce(this.run)) this.alarm.fireNow(nowMs);
+    if (this.run !== null && (mustLookAtOnce(this.run) || owedGates(this.run.engine).length > 0))
+      this.alarm.fireNow(nowMs);
     // What wakes the object most often is the end of the call whose lease it finds: then it needs no alarm.
     else if ((this.run?.engine.attempts.size ?? 0) > 0) this.#foundTimer.start(SWEEP_MS, nowMs);
   }
@@ -228,22 +233,8 @@ export class RunLifecycle implements AlarmHost {
     await this.change(() => run.reported());
   }
 
-  /** Takes what the run has counted and no gate knows, by gate. */
-  takeMeters(): Promise<Record<string, MeterSheet>> {
-    return this.submit((reply) => {
-      if (this.run === null) return reply({});
-      const sheets = takeSheets(this.run.engine);
-      // The rows still have them: without this, a restart would report them once more.
-      if (Object.keys(sheets).length > 0) this.run.engine.writeShards();
-      reply(sheets);
-    });
-  }
-
-  /** Reports what no exchange has carried: after a run's last call there may be none. A gate that is gone misses it. */
-  async reportMeters(): Promise<void> {
-    if (this.run === null || !hasSheets(this.run.engine)) return;
-    const sheets = Object.entries(await this.takeMeters());
-    await Promise.allSettled(sheets.map(([gate, sheet]) => gateOf(this.#objects, gate).count(sheet)));
+  async reportMeters(): Promise<boolean> {
+    return this.run === null || (await this.meters.report(this.run));
   }
 
   /** Reports to the list of runs how far the run is, if that is not known there. Never rejects. */

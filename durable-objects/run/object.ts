@@ -13,7 +13,7 @@ import type { CallPage } from "../../src/run/queue/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/run/log.ts";
 import { gateChanged } from "../../src/run/steps/exchange.ts";
 import type { Reason } from "../../src/errors.ts";
-import type { MeterSheet } from "../../src/gate/meter.ts";
+import type { RunMeter } from "../../src/gate/meters.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
 import type { CompiledGraph } from "../../src/run/graph/types.ts";
 import { LONG_POLL_MS } from "../../src/limits.ts";
@@ -154,8 +154,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   rootRun(): string | null {
-    const { run } = this.#life;
-    return run === null ? null : rootOf(run.settings);
+    return this.#life.run === null ? null : rootOf(this.#life.run.settings);
   }
 
   modelRules(): ModelRulesReply {
@@ -229,8 +228,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return turnNow(this.#life, this.ctx.storage);
   }
 
-  takeMeters(): Promise<Record<string, MeterSheet>> {
-    return this.#life.takeMeters();
+  takeMeters(): Promise<Record<string, never>> {
+    return Promise.resolve({});
+  }
+
+  readMeters(gates: string[]): Promise<RunMeter[]> {
+    return this.#life.meters.read(this.#life.run, gates);
   }
 
   // ---- single calls ----

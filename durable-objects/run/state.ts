@@ -105,6 +105,7 @@ export class RunState {
   #readableSeq: number;
   #clientLogBytes: number;
   #isReported: boolean;
+  #isMetered: boolean;
   #isReservationInDoubt: boolean;
   /** When the next retry is due, deadline passes or cool-down ends, if that is too far away for a timer; null = never. */
   readyAtMs: number | null = null;
@@ -123,6 +124,7 @@ export class RunState {
     this.#isEscalated = store.meta.get("isEscalated");
     this.#endedAtMs = store.meta.get("endedAtMs");
     this.#isReported = store.meta.get("isReported");
+    this.#isMetered = store.meta.get("isMetered");
     this.#isReservationInDoubt = store.meta.get("isReservationInDoubt");
     this.#clientLogBytes = store.meta.get("clientLogBytes");
     this.targets = new RunTargets(config, settings);
@@ -478,6 +480,16 @@ export class RunState {
   reported(): void {
     this.#isReported = true;
     this.addWrite(() => this.#store.meta.set("isReported", true));
+  }
+
+  /** The gates have all that the run has counted there, and it counts no more. */
+  metered(): void {
+    this.#isMetered = true;
+    this.addWrite(() => this.#store.meta.set("isMetered", true));
+  }
+
+  get isMetered(): boolean {
+    return this.#isMetered;
   }
 
   /** Whether a holder must still be notified of what the run spent, now that nothing of it can spend any more. */

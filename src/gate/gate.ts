@@ -26,7 +26,7 @@ import {
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
 import { Latencies } from "./latencies.ts";
-import { GateMeters } from "./meters.ts";
+import type { MeterSheet } from "./meter.ts";
 import { Pace } from "./pace.ts";
 import { Penalty } from "./penalty.ts";
 import { PermitShares } from "./runs/permits.ts";
@@ -53,8 +53,8 @@ import {
 export class Gate {
   readonly #settings: GateSettings;
   readonly #epoch: number;
-  /** What attempts have cost, of all runs. */
-  readonly meters = new GateMeters();
+  /** What a run of an earlier version has counted since its report before. */
+  #olderMeter: MeterSheet | null = null;
   /** How long attempts take, of all runs. */
   readonly latencies = new Latencies();
   readonly #registry = new Registry();
@@ -115,7 +115,6 @@ export class Gate {
     const grant = admitted === null ? this.#turnAway(nowMs) : this.#decide(run, wasWaiting, nowMs);
     run.forgetMs = nowMs + Math.max(GATE_RUN_TTL_MS, (grant.wakeInMs ?? 0) * 2);
     if (admitted !== null) this.#registry.putBack(run, nowMs);
-    this.meters.reportedBy(run.id, nowMs + grant.ttlMs);
     // A run that reports often has enough samples of its own, or soon will have.
     const hasLatencies = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
     return hasLatencies ? { ...grant, ...this.latencies.forGrant } : grant;
@@ -129,6 +128,13 @@ export class Gate {
     // A report that came later has all that this one has.
     if (last !== null && (this.#registry.get(run)?.number ?? 0) < last.number) this.exchange(last, nowMs);
     if ((this.#registry.get(run)?.number ?? 0) <= number) this.#registry.delete(run);
+  }
+
+  /** What the last report had that nobody else brings; null = nothing. */
+  takeOlderMeter(): MeterSheet | null {
+    const meter = this.#olderMeter;
+    this.#olderMeter = null;
+    return meter;
   }
 
   /** Ends a stop. False if there was none. */
@@ -222,7 +228,7 @@ export class Gate {
     this.#rates.start(started, nowMs);
     this.#pace?.start(started.requests, nowMs);
     if (!isNew) return;
-    if (report.meter !== undefined) this.meters.add(report.meter);
+    if (report.meter !== undefined) this.#olderMeter = report.meter;
     const { meanMs = this.#latencyMs, models = [] } = report.latency ?? {};
     this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
     this.latencies.add(models);

@@ -1,6 +1,6 @@
 /**
  * What attempts have cost, by model and outcome, as sums that only grow: for `GET /metrics`. A run counts its attempts in the
- * rows that it writes anyway, its reports carry them to the gates, and a gate has the sums of all runs.
+ * rows that it writes anyway, and a gate has the sums of all runs (meters.ts).
  */
 
 /** What attempts end as; `failed`: an upstream that was down or answered with an error of its own. */
@@ -69,6 +69,45 @@ export function addSheet(into: MeterSheet, from: Readonly<MeterSheet>, modelsMax
   }
 }
 
+/** What a sheet has more than an earlier one of the same counts. */
+export function sheetSince(now: Readonly<MeterSheet>, before: Readonly<MeterSheet>): MeterSheet {
+  const more: MeterSheet = {};
+  for (const [name, meter] of Object.entries(now)) {
+    const known = Object.hasOwn(before, name) ? before[name] : undefined;
+    more[name] = known === undefined ? meter : meterSince(meter, known);
+  }
+  return more;
+}
+
+function meterSince(now: ModelMeter, before: ModelMeter): ModelMeter {
+  const outcomes: ModelMeter["outcomes"] = {};
+  for (const outcome of METER_OUTCOMES) {
+    const charge = now.outcomes[outcome];
+    if (charge === undefined) continue;
+    const known = before.outcomes[outcome] ?? noCharge();
+    outcomes[outcome] = {
+      calls: charge.calls - known.calls,
+      promptTokens: charge.promptTokens - known.promptTokens,
+      completionTokens: charge.completionTokens - known.completionTokens,
+      costNanoUsd: charge.costNanoUsd - known.costNanoUsd,
+    };
+  }
+  const hedges = (now.hedges ?? 0) - (before.hedges ?? 0);
+  return {
+    outcomes,
+    latency: histogramSince(now.latency, before.latency),
+    queue: histogramSince(now.queue, before.queue),
+    ...(hedges === 0 ? {} : { hedges }),
+  };
+}
+
+function histogramSince(now: Histogram, before: Histogram): Histogram {
+  return {
+    counts: now.counts.map((count, index) => count - (before.counts[index] ?? 0)),
+    sumMs: now.sumMs - before.sumMs,
+  };
+}
+
 export function isEmpty(sheets: object): boolean {
   for (const _ in sheets) return false;
   return true;
@@ -84,8 +123,12 @@ function none(bounds: readonly number[]): Histogram {
   return { counts: Array.from({ length: bounds.length + 1 }, () => 0), sumMs: 0 };
 }
 
+function noCharge(): OutcomeSums {
+  return { calls: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0 };
+}
+
 function addOutcome({ outcomes }: ModelMeter, outcome: MeterOutcome, more: OutcomeSums): void {
-  const sums = (outcomes[outcome] ??= { calls: 0, promptTokens: 0, completionTokens: 0, costNanoUsd: 0 });
+  const sums = (outcomes[outcome] ??= noCharge());
   sums.calls += more.calls;
   sums.promptTokens += more.promptTokens;
   sums.completionTokens += more.completionTokens;

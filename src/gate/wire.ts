@@ -128,7 +128,7 @@ export type GateReport = {
   failures: readonly GateFailure[];
   /** True if an attempt has succeeded that was started after the run learned that the gate is stopped: the key works again. */
   recovered: boolean;
-  /** What attempts have cost that ended since the last report; absent = none has ended, or the run does not count. */
+  /** What attempts have cost that ended since the last report, of runs of an earlier version; absent = a reader asks the run. */
   meter?: MeterSheet;
 };
 
@@ -174,6 +174,11 @@ export type GateGrant = {
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
   /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */
   latency?: readonly ModelPercentiles[];
+  /**
+   * The gate has stored that the run may have counted more than the gate has, so that a reader of the counts visits it. Absent = the
+   * gate is of an earlier version, or it is a notice.
+   */
+  notesRun?: true;
 };
 
 /** A bucket as the gate sees it now. */

@@ -136,6 +136,9 @@ export class EngineState {
   /** Number of the last event that was in storage when this instance began, in whatever row. */
   readonly writtenSeq: number;
 
+  /** The models that the run counts apart, by gate; a gate that is not here was not looked at. */
+  readonly meterNames = new Map<string, Set<string>>();
+
   #maxParallel: number;
   #isPaused = false;
   readonly #groups = new Map<number, Group>();
@@ -360,12 +363,13 @@ export class EngineState {
     this.#laggingShards.add(shard);
   }
 
-  /** Charges what a credit held whose instance was lost: what calls it made is not known. */
-  chargeLost(charged: Amounts): void {
+  /** Charges what a credit held whose instance was lost: what calls it made is not known. Returns the shard that has it. */
+  chargeLost(charged: Amounts): Shard {
     this.ledger.restoreSpent(charged);
     const shard = this.directShard();
     addAmounts(shard.totals.spent, charged);
     this.#dirtyShards.add(shard);
+    return shard;
   }
 
   /** The shard of this number. */
@@ -449,6 +453,11 @@ export class EngineState {
   get mustWrite(): boolean {
     const changed = this.#begun.length + this.#dirtyShards.size + this.#dirtySlots.size + this.#dirtyGroups.size;
     return changed > 0 || this.credits.hasChanged;
+  }
+
+  /** Marks settlements of single calls for writing that could wait for a later row. */
+  writeSettlements(): void {
+    for (const shard of this.#laggingShards) this.#dirtyShards.add(shard);
   }
 
   /** Marks every shard for writing. */

@@ -1,11 +1,11 @@
 /** `GET /metrics`: the sums of all runs, read by the OpenMetrics parser of Prometheus' Python client. */
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { reportLeftOut } from "../support/left-out.ts";
 import { missingPackage, runWithPackages } from "../support/python-packages.ts";
-import { startGateway } from "../support/gateway.ts";
+import { presentVersion, startGateway, type Gateway, type OpenedRun } from "../support/gateway.ts";
 import { documentOf, errorOf, startWorld, type World } from "./world.ts";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -49,6 +49,42 @@ function sum(samples: Samples, name: string, labels: Record<string, string>): nu
     (each) => each.name === name && Object.entries(labels).every(([k, v]) => each.labels[k] === v),
   );
   return fits.reduce((total, { value }) => total + value, 0);
+}
+
+const ADMIN_KEY = "operator-of-the-metrics-that-are-killed";
+const BURSTS = 12;
+
+type Figures = { attempts: number; promptTokens: number; completionTokens: number; nanoUsd: number };
+
+/** What a read of `/metrics` adds up to. */
+async function counted(gateway: Gateway): Promise<Figures> {
+  const samples = samplesOf(await (await gateway.fetch("/metrics", { token: ADMIN_KEY })).text());
+  const tokens = (direction: string): number => sum(samples, "fanout_tokens_total", { direction });
+  return {
+    attempts: sum(samples, "fanout_calls_total", {}),
+    promptTokens: tokens("prompt"),
+    completionTokens: tokens("completion"),
+    nanoUsd: Math.round(sum(samples, "fanout_cost_usd_total", {}) * 1e9),
+  };
+}
+
+const spent = z.object({ spent: z.number() });
+const figures = z.looseObject({
+  metrics: z.looseObject({ attempts: z.number() }),
+  budget: z.object({ usd: spent, prompt_tokens: spent, completion_tokens: spent, calls: spent }),
+});
+
+/** What the runs' own documents add up to. */
+async function used(gateway: Gateway, runs: readonly OpenedRun[]): Promise<Figures> {
+  const total: Figures = { attempts: 0, promptTokens: 0, completionTokens: 0, nanoUsd: 0 };
+  for (const { id } of runs) {
+    const { metrics, budget } = figures.parse(await (await gateway.fetch(`/runs/${id}`, { token: ADMIN_KEY })).json());
+    total.attempts += metrics.attempts;
+    total.promptTokens += budget.prompt_tokens.spent;
+    total.completionTokens += budget.completion_tokens.spent;
+    total.nanoUsd += Math.round(budget.usd.spent * 1e9);
+  }
+  return total;
 }
 
 describe("GET /metrics", () => {
@@ -126,6 +162,54 @@ describe("GET /metrics", () => {
     } finally {
       await rm(dataDir, { recursive: true, force: true });
     }
+  });
+
+  it("adds up to the runs' own figures to the last unit, whatever gates end and gateways are killed between bursts", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "fanout-metrics-"));
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const script = await presentVersion("test/support/fixtures/aborting-worker.ts");
+    const start = () => startGateway({ dataDir, script, vars: { ADMIN_KEY } });
+    let gateway = await start();
+    const runs: OpenedRun[] = [];
+    for (let burst = 0; burst < BURSTS; burst++) {
+      const run = runs[burst % 2] ?? (await gateway.openRun({ budget: { usd: 1 } }));
+      if (burst < 2) runs.push(run);
+      const prompts = Array.from({ length: 5 }, (_, at) => `burst ${burst} ${at}`);
+      await (await gateway.fetch("/batch", { token: run.token, json: { prompts } })).text();
+      if (burst % 3 === 1) await gateway.fetch("/__abort/sim", { method: "POST" });
+      if (burst % 3 === 2) {
+        await gateway.kill();
+        gateway = await start();
+      }
+      if (burst % 2 === 1) expect(await counted(gateway), `after burst ${burst}`).toEqual(await used(gateway, runs));
+    }
+    expect(await counted(gateway)).toEqual(await used(gateway, runs));
+    expect((await used(gateway, runs)).attempts).toBe(5 * BURSTS);
+    await gateway.stop();
+  });
+
+  it("has the calls of a run that was deleted before anybody read them", async () => {
+    const run = await world.openRun({ default_model: "up-deleted", retention_s: 0 });
+    await run.send("/batch", { json: { prompts: ["a", "b"] } });
+    await world.sendAsOperator(`/runs/${run.id}`, { method: "DELETE" });
+    await expect.poll(async () => (await world.sendAsOperator(`/runs/${run.id}`)).status).toBe(404);
+    const { samples } = await scrape();
+    expect(sum(samples, "fanout_calls_total", { model: "up-deleted" })).toBe(2);
+  });
+
+  it("shows the upstreams whose gates reply when one does not, and names that one", async () => {
+    const script = await presentVersion("test/support/fixtures/aborting-worker.ts");
+    const simulated = { kind: "simulated" };
+    const gateway = await startGateway({ script, vars: { UPSTREAMS: { sim: simulated, broken: simulated } } });
+    onTestFinished(() => gateway.stop());
+    const { token } = await gateway.openRun();
+    await (await gateway.fetch("/query", { token, json: { prompt: "x" } })).text();
+    const response = await gateway.fetch("/metrics", { token: gateway.adminKey });
+    expect(response.status).toBe(200);
+    const samples = samplesOf(await response.text());
+    expect(sum(samples, "fanout_calls_total", { upstream: "sim" })).toBe(1);
+    expect(sum(samples, "fanout_gate_unread", { upstream: "broken" })).toBe(1);
+    expect(samples.filter(({ name }) => name === "fanout_gate_unread")).toHaveLength(1);
   });
 
   it("has every series that the Grafana dashboard shows", async () => {

@@ -133,6 +133,10 @@ describe("finds faults of the gateway:", () => {
       { line: `onExhausted === "pause" &&`, by: `onExhausted === "never" &&`, kind: "topped-up", says: "exhausted" },
     ],
     [
+      "a gate that does not note who may have counted more",
+      { line: "!this.#exchanges.has(run) && ", by: "false && ", kind: "async", says: "/metrics shows" },
+    ],
+    [
       "a paused run that goes on",
       { line: "this.engine.setPaused(paused);", by: "", kind: "paused", says: "after its run was paused" },
     ],

@@ -4,6 +4,7 @@ import { Random } from "../../bench/adversary/random.ts";
 import type { GatewayExports, IsolateDeps } from "./isolate.ts";
 import { drawProgram, finish, type Finished, type Mix } from "./programs/program.ts";
 import type { Program } from "./programs/work.ts";
+import { Scrapes } from "./scrapes.ts";
 import { World } from "./world.ts";
 
 export type Plan = Mix & {
@@ -101,6 +102,7 @@ export async function simulate(
   const tally: Tally = { ended: 0, completed: 0, failed: 0, upstreamCalls: 0, repeated: 0 };
   const random = new Random(plan.seed, 4);
   const beginMs = world.clock.nowMs;
+  const scrapes = new Scrapes(world, violated);
   let pending = 0;
   const begin = async (program: Program): Promise<void> => {
     const limited = (name: string, nanoUsd: number): void => void limits.set(name, nanoUsd);
@@ -108,6 +110,8 @@ export async function simulate(
       const ended = await finish(program, { world, violated, limited });
       audit(world, program, { ended, plan, violated, tally });
       closed.set(program.name, ended.spentNanoUsd);
+      // Someone looks between the programs, and nobody waits for that.
+      void scrapes.look();
     } catch (error) {
       violated(`${program.name}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`);
     } finally {
@@ -137,7 +141,8 @@ export async function simulate(
     world.sweep();
     progressed({ ...tally, answered: world.upstream.answered, virtualHours: hoursNow(), violations });
   }
-  if (pending === 0) await drained(world, violated);
+  const spentNanoUsd = [...closed.values()].reduce((sum, spent) => sum + spent, 0);
+  if (pending === 0) await drained(world, violated, () => scrapes.end(spentNanoUsd));
   else if (hoursNow() < plan.untilHour && !isStopped()) violated(`${pending} programs did not end`);
   const { faults, awakeMs, objectCalls } = world;
   return {
@@ -154,14 +159,23 @@ export async function simulate(
 }
 
 /** Runs until everything sleeps, then until everything is deleted. */
-async function drained(world: World, violated: (what: string) => void): Promise<void> {
+async function drained(world: World, violated: (what: string) => void, look: () => Promise<void>): Promise<void> {
   await world.clock.run(world.clock.nowMs + SETTLE_MS);
   const awake = world.awakeFor(AWAKE_MS_MAX);
   if (awake.length > 0) violated(`awake an hour after the last program: ${awake.slice(0, 5).join("; ")}`);
   if (world.upstream.inFlight !== 0) violated(`${world.upstream.inFlight} calls are in flight for ever`);
+  await looked(world, look);
   await world.clock.run(world.clock.nowMs + RETENTION_MS);
+  await looked(world, look);
   const runs = world.sweep().filter((name) => name.startsWith("RUN/"));
   if (runs.length > 0) violated(`${runs.length} runs still store something after their retention`);
+}
+
+/** Lets time pass until a look has ended. */
+async function looked(world: World, look: () => Promise<void>): Promise<void> {
+  let hasEnded = false;
+  void look().finally(() => (hasEnded = true));
+  await world.clock.run(world.clock.nowMs + SWEEP_MS, () => hasEnded);
 }
 
 type Audited = {

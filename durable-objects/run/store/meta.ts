@@ -31,6 +31,8 @@ type Values = {
   epoch: number;
   /** Whether the holder of the run's budget knows what it spent. */
   isReported: boolean;
+  /** Whether the gates have all that the ended run has counted. */
+  isMetered: boolean;
   /** Whether the holder may have reserved more for this run than its limits: a patch was interrupted. */
   isReservationInDoubt: boolean;
   /** Whether a large group was uploaded: bodies of it may be in R2. */
@@ -93,6 +95,7 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   endedAtMs: number("ended", null),
   epoch: number("epoch", 0),
   isReported: flag("reported"),
+  isMetered: flag("metered"),
   isReservationInDoubt: flag("hold_in_doubt"),
   hasBodies: flag("bodies"),
   filesBytes: number("files_bytes", 0),

@@ -1,19 +1,20 @@
 /**
  * `GET /metrics`: what all runs have used, for Prometheus. The sums are in the gates; a read visits the runs that may have
- * counted more since the last one, so that a call that was answered is in the next reply.
+ * counted more since the last one, so that a call that was answered is in the next reply. What does not reply in time is left out.
  */
 import type { Context } from "hono";
 import { gateOf } from "../../objects/address.ts";
 import type { AppEnv } from "../context.ts";
-import { addSheet, type MeterSheet } from "../../gate/meter.ts";
-import { METERED_MODELS_MAX, METRICS_RUNS_MAX } from "../../limits.ts";
+import type { MeterSheet } from "../../gate/meter.ts";
+import type { BroughtMeter } from "../../gate/meters.ts";
+import { METRICS_RUNS_MAX, METRICS_WAIT_MS } from "../../limits.ts";
 import { exposition, OPENMETRICS_TYPE } from "../../log/metrics/exposition.ts";
-import { metricFamilies, type Measured } from "../../log/metrics/metrics.ts";
+import { metricFamilies, type Measured, type MeasuredGate } from "../../log/metrics/metrics.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { settled } from "../../objects/clients/settlements.ts";
 import type { Handlers } from "../handler.ts";
-import { keysOf } from "./gate-keys.ts";
-import { readGates, type NamedGate } from "./read-gates.ts";
+import type { GateReading } from "../../objects/methods/gate-api.ts";
+import { keysOf, type GateKey } from "./gate-keys.ts";
 
 export const metricsHandlers = {
   "GET /metrics": async (c) => {
@@ -22,45 +23,71 @@ export const metricsHandlers = {
   },
 } satisfies Partial<Handlers>;
 
+type ReadGate = GateKey & { upstream: string; reading: GateReading | null };
+
 async function measured(c: Context<AppEnv>): Promise<Measured> {
-  const named = c
-    .get("config")
-    .upstreams.flatMap((upstream) => keysOf(upstream).map((each) => ({ name: upstream.name, ...each })));
-  const look = async ({ name: upstream, key, gate }: NamedGate) => {
-    return { upstream, key, gate, ...(await gateOf(c.env, gate).metering()) };
-  };
-  const log = (message: string, error: unknown): void => console.error(message, error);
-  const { read: gates, unread: unreadGates } = await readGates(named, look, log);
-  const unread = [...new Set(gates.flatMap((gate) => gate.unread))];
-  const visited = unread.slice(-METRICS_RUNS_MAX);
-  const counted = await countedBy(c, visited);
-  const shown = gates.map(async ({ upstream, key, gate, status, sheet }) => {
-    const more = counted[gate];
-    if (more === undefined) return { upstream, key, status, sheet };
-    const all = await gateOf(c.env, gate)
-      .count(more)
-      .catch((error: unknown) => {
-        // This reply has what the runs have given; the gate has missed it.
-        log(`the gate ${gate} did not count`, error);
-        addSheet(sheet, more, METERED_MODELS_MAX);
-        return sheet;
-      });
-    return { upstream, key, status, sheet: all };
+  const keys = c.get("config").upstreams.flatMap((upstream) => {
+    return keysOf(upstream).map((key) => ({ upstream: upstream.name, ...key }));
   });
-  const unreadRuns = unread.length - visited.length;
-  return { gates: await Promise.all(shown), unreadRuns, unreadGates: unreadGates.length };
+  const most = Math.max(1, Math.floor(METRICS_RUNS_MAX / Math.max(1, keys.length)));
+  const gates = await Promise.all(
+    keys.map(async (key): Promise<ReadGate> => {
+      return { ...key, reading: await inTime(gateOf(c.env, key.gate).readMeters(most)) };
+    }),
+  );
+  const { brought, readRuns } = await visited(c, gates);
+  const shown = gates.map(async ({ upstream, key, gate, reading }): Promise<MeasuredGate> => {
+    if (reading === null) return { upstream, key, read: null };
+    const meters = brought.get(gate) ?? [];
+    const taken: MeterSheet | null =
+      meters.length === 0 ? reading.sheet : await inTime(gateOf(c.env, gate).takeMeters(meters));
+    return { upstream, key, read: taken === null ? null : { status: reading.status, sheet: taken } };
+  });
+  const unread = new Set(gates.flatMap(({ reading }) => reading?.unread.map(({ run }) => run) ?? []));
+  const notListed = gates.reduce((sum, { reading }) => {
+    return sum + (reading === null ? 0 : reading.unreadCount - reading.unread.length);
+  }, 0);
+  return { gates: await Promise.all(shown), unreadRuns: notListed + unread.size - readRuns };
 }
 
-/** What these runs have counted and not reported, by gate. One that is gone has reported. */
-async function countedBy(c: Context<AppEnv>, runIds: readonly string[]): Promise<Record<string, MeterSheet>> {
-  const sheets: Record<string, MeterSheet> = {};
-  const takes = runIds.map(async (runId) => {
-    await settled(c.env, runId);
-    return await new RunCaller(c.env, runId).callOnce<Record<string, MeterSheet>>((run) => run.takeMeters());
-  });
-  for (const taken of await Promise.allSettled(takes)) {
-    if (taken.status === "rejected") continue;
-    for (const [gate, sheet] of Object.entries(taken.value)) addSheet((sheets[gate] ??= {}), sheet, METERED_MODELS_MAX);
+/** Visits the runs that the gates have listed: their meters by gate, and how many runs have replied. */
+async function visited(
+  c: Context<AppEnv>,
+  gates: readonly ReadGate[],
+): Promise<{ brought: Map<string, BroughtMeter[]>; readRuns: number }> {
+  const marksOf = new Map<string, Map<string, string>>();
+  for (const { gate, reading } of gates) {
+    for (const { run, mark } of reading?.unread ?? []) {
+      const marks = marksOf.get(run) ?? new Map<string, string>();
+      marksOf.set(run, marks.set(gate, mark));
+    }
   }
-  return sheets;
+  const visits = await Promise.all([...marksOf].map(([run, marks]) => inTime(metersOf(c, run, marks))));
+  const brought = new Map<string, BroughtMeter[]>();
+  for (const { gate, meter } of visits.flatMap((visit) => visit ?? [])) {
+    const meters = brought.get(gate) ?? [];
+    meters.push(meter);
+    brought.set(gate, meters);
+  }
+  return { brought, readRuns: visits.filter((visit) => visit !== null).length };
+}
+
+/** What a run has counted at the gates that have listed it. A run that is gone has reported all of it. */
+async function metersOf(
+  c: Context<AppEnv>,
+  run: string,
+  marks: ReadonlyMap<string, string>,
+): Promise<{ gate: string; meter: BroughtMeter }[]> {
+  await settled(c.env, run);
+  const meters = await new RunCaller(c.env, run).callOnce((stub) => stub.readMeters([...marks.keys()]));
+  return [...marks].map(([gate, mark], index) => {
+    const read = meters[index] ?? { run, number: 0, sheet: {}, state: "ended" as const };
+    return { gate, meter: { ...read, mark } };
+  });
+}
+
+/** What a request to an object returns; null = it fails, or takes too long. */
+async function inTime<T>(request: PromiseLike<T>): Promise<T | null> {
+  const late = scheduler.wait(METRICS_WAIT_MS).then(() => null);
+  return await Promise.race([Promise.resolve(request).catch(() => null), late]);
 }

@@ -15,31 +15,45 @@ import type { GateStatus } from "../../gate/wire.ts";
 import { METRICS_SERIES_MAX } from "../../limits.ts";
 import type { Family, Labels, Sample } from "./exposition.ts";
 
-/** What is known of one gate. `key` null = its upstream has one, or none. */
-export type MeasuredGate = { upstream: string; key: string | null; status: GateStatus; sheet: MeterSheet };
+/** What is known of one gate. `key` null = its upstream has one, or none. `read` null = the gate could not be read. */
+export type MeasuredGate = { upstream: string; key: string | null; read: ReadGate | null };
 
-/** `unreadRuns`: runs that may have counted more, which this read did not visit. `unreadGates`: keys whose gates did not answer. */
-export type Measured = { gates: readonly MeasuredGate[]; unreadRuns: number; unreadGates: number };
+export type ReadGate = { status: GateStatus; sheet: MeterSheet };
+
+/** `unreadRuns`: runs that may have counted more, which this read did not visit. */
+export type Measured = { gates: readonly MeasuredGate[]; unreadRuns: number };
 
 type Row = { labels: { upstream: string; model: string }; meter: ModelMeter };
 
 /** The families of one reply, METRICS_SERIES_MAX series at most. */
-export function metricFamilies({ gates, unreadRuns, unreadGates }: Measured): Family[] {
+export function metricFamilies({ gates, unreadRuns }: Measured): Family[] {
   const ofGates = gateFamilies(gates);
   const unread = gauge("fanout_unread_runs", "Runs whose latest counts are not in this reply", [
     { suffix: "", labels: {}, value: unreadRuns },
   ]);
-  const missing = gauge("fanout_unread_gates", "Keys of upstreams whose figures are not in this reply", [
-    { suffix: "", labels: {}, value: unreadGates },
+  const missing = gates.filter(({ read }) => read === null);
+  const unreadGates = gauge(
+    "fanout_gate_unread",
+    "1 = the key's gate did not reply: what its upstream has used is not in this reply",
+    missing.map(({ upstream, key }) => ({ suffix: "", labels: { upstream, key: key ?? "" }, value: 1 })),
+  );
+  const count = gauge("fanout_unread_gates", "Keys of upstreams whose figures are not in this reply", [
+    { suffix: "", labels: {}, value: missing.length },
   ]);
-  const taken = [...ofGates, unread, missing].reduce((sum, { samples }) => sum + samples.length, 0);
-  return [...modelFamilies(rowsOf(gates, METRICS_SERIES_MAX - taken)), ...ofGates, unread, missing];
+  const notRead = [unread, unreadGates, count];
+  const taken = [...ofGates, ...notRead].reduce((sum, { samples }) => sum + samples.length, 0);
+  return [...modelFamilies(rowsOf(gates, METRICS_SERIES_MAX - taken)), ...ofGates, ...notRead];
 }
 
-/** The models in a fixed order, so that a series that was shown stays; those that do not fit are shown together. */
+/**
+ * The models in a fixed order, so that a series that was shown stays; those that do not fit are shown together. An upstream one of
+ * whose gates could not be read has none: a sum without it would be lower than the one before, which Prometheus takes for a restart.
+ */
 function rowsOf(gates: readonly MeasuredGate[], seriesMax: number): Row[] {
   const all: MeterSheet = {};
-  for (const { sheet } of gates) addSheet(all, sheet, Infinity);
+  const incomplete = new Set(gates.filter(({ read }) => read === null).map(({ upstream }) => upstream));
+  for (const { upstream, read } of gates)
+    if (read !== null && !incomplete.has(upstream)) addSheet(all, read.sheet, Infinity);
   const upstreams = new Set(gates.map(({ upstream }) => upstream));
   const rows: Row[] = [];
   const others: MeterSheet = {};
@@ -140,8 +154,8 @@ function canonical(value: number): string {
 
 function gateFamilies(gates: readonly MeasuredGate[]): Family[] {
   const each = (valueOf: (status: GateStatus) => number | null): Sample[] =>
-    gates.flatMap(({ upstream, key, status }): Sample[] => {
-      const value = valueOf(status);
+    gates.flatMap(({ upstream, key, read }): Sample[] => {
+      const value = read === null ? null : valueOf(read.status);
       return value === null ? [] : [{ suffix: "", labels: { upstream, key: key ?? "" }, value }];
     });
   return [

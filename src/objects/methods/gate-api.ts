@@ -1,8 +1,12 @@
 /** The methods of a gate object: the state of one key of one upstream, shared by all runs. */
 import type { MeterSheet } from "../../gate/meter.ts";
+import type { BroughtMeter, UnreadRun } from "../../gate/meters.ts";
 import type { GateGrant, GateReport, GateStatus } from "../../gate/wire.ts";
 
-/** What a gate has counted. `unread`: the runs that may have counted more than they have reported. */
+/** What a gate has counted. `unread`: some of the runs that may have counted more; `unreadCount`: how many there are. */
+export type GateReading = { status: GateStatus; sheet: MeterSheet; unread: UnreadRun[]; unreadCount: number };
+
+/** The same for Workers of an earlier version: `unread` is empty, because their runs have other meters. */
 export type GateMetering = { status: GateStatus; sheet: MeterSheet; unread: string[] };
 
 export interface GateApi extends Rpc.DurableObjectBranded {
@@ -22,10 +26,19 @@ export interface GateApi extends Rpc.DurableObjectBranded {
   /** What an operator sees. */
   status(): GateStatus;
 
-  /** What attempts have cost, of all runs. What it returns is stored, so that it never becomes less. */
+  /**
+   * What attempts have cost, of all runs, and runs that may have counted more: `most` of them, others with each call. What it
+   * returns is stored, so that it never becomes less.
+   */
+  readMeters(most: number): GateReading;
+
+  /** Adds what runs have counted that the gate does not have. Returns the sums afterwards. Safe to repeat. */
+  takeMeters(meters: BroughtMeter[]): MeterSheet;
+
+  /** `readMeters` for Workers of an earlier version. */
   metering(): GateMetering;
 
-  /** Adds what a run has counted and not reported. Returns the sums afterwards. Not safe to repeat. */
+  /** Adds what a run of an earlier version has counted and not reported. Returns the sums afterwards. Not safe to repeat. */
   count(sheet: MeterSheet): MeterSheet;
 
   /** Ends a stop by an operator's decision: runs may call again at once. False if the gate was not stopped. */

@@ -14,7 +14,7 @@ import type { CreditReport, CreditRequest } from "../../run/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../../run/log.ts";
 import type { Reason } from "../../errors.ts";
-import type { MeterSheet } from "../../gate/meter.ts";
+import type { RunMeter } from "../../gate/meters.ts";
 import type { GateGrant } from "../../gate/wire.ts";
 import type { ToolCallName, ToolCallRequest } from "../../tools/permits.ts";
 import type {
@@ -139,8 +139,11 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Does a turn and the jobs of the alarm at once, and reports what has changed; null if there is no such run. */
   turnNow(): Promise<TurnReport | null>;
 
-  /** What the run has counted and no gate knows, by gate: it counts as reported from now on. */
-  takeMeters(): Promise<Record<string, MeterSheet>>;
+  /** For Workers of an earlier version, which take from a run what no gate knows: nothing, because a run keeps what it has counted. */
+  takeMeters(): Promise<Record<string, never>>;
+
+  /** What the run has counted at each of these gates; empty = it was never opened, or is deleted. All of it is stored. */
+  readMeters(gates: string[]): Promise<RunMeter[]>;
 
   // ---- single calls ----
 

@@ -2,14 +2,13 @@
  * What a run has to report to a gate: how its attempts ended there since the last report. A report whose reply was lost is
  * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
  */
-import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateFailure, GateReport, RateSample, UsedTokens } from "../../gate/wire.ts";
 import { GATE_SAMPLES_MAX } from "../../limits.ts";
 import { LatencyNews, type Answered } from "./latency-changes.ts";
 import type { GateTokens } from "../leases/tokens.ts";
 
 /** The fields of a report that speak of the time since the last one. */
-type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "meter" | "used">;
+type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" | "recovered" | "used">;
 
 type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 
@@ -19,7 +18,6 @@ class Batch {
   readonly failures = new Map<string, Aged<GateFailure>>();
   readonly latency = new LatencyNews();
   recovered = false;
-  meter: MeterSheet | null = null;
   used: UsedTokens | null = null;
 
   get isUrgent(): boolean {
@@ -95,14 +93,13 @@ export class GateNews {
   }
 
   /** The news of the next report: those of the last one again, if its reply has not come. */
-  take(nowMs: number, takeSheet: () => MeterSheet | null = () => null): Reported {
+  take(nowMs: number): Reported {
     if (this.#sent === null) {
       this.#sent = this.#next;
       this.#next = new Batch();
-      this.#sent.meter = takeSheet();
       this.#number += 1;
     }
-    const { samples, failures, latency, recovered, meter, used } = this.#sent;
+    const { samples, failures, latency, recovered, used } = this.#sent;
     const aged = <T extends { atMs: number }>({ atMs, ...rest }: T) => ({ ...rest, ageMs: Math.max(0, nowMs - atMs) });
     return {
       number: this.#number,
@@ -110,7 +107,6 @@ export class GateNews {
       samples: samples.map(aged),
       failures: [...failures.values()].map(aged),
       recovered,
-      ...(meter === null ? {} : { meter }),
       ...(used === null ? {} : { used }),
     };
   }

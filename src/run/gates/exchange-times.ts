@@ -22,6 +22,9 @@ export type Situation = {
   /** The gate is not known to make calls wait. */
   isOpen: boolean;
   isUrgent: boolean;
+  /** The run has said that it exchanges before it counts more; or it has counted something that the gate may not know of. */
+  hasRetired: boolean;
+  owes: boolean;
   isHalfUsed: boolean;
   /** Attempts wait for the gate. */
   isHeldUp: boolean;
@@ -80,9 +83,10 @@ export class ExchangeTimes {
   /** When an exchange is due, with a turn that happens anyway; null = nothing makes one necessary. */
   nextMs({ waiting }: Demand, now: Situation): number | null {
     if (this.#isPending) return null;
-    const isUsed = waiting > 0 || now.inFlight > 0 || now.isUrgent;
+    const isUsed = waiting > 0 || now.inFlight > 0 || now.isUrgent || now.owes;
     if (!isUsed && !this.#hasChanged) return null;
     if (this.isUnreachable) return this.#retryAtMs;
+    if (now.hasRetired) return this.#lastAtMs;
     // A grant that is due again at once, of any version of a gate, must not keep the run busy with nothing else.
     const soonMs = this.#lastAtMs + GATE_GAP_MS;
     if (now.grant === null || this.#isSoon(waiting, now)) return soonMs;

@@ -3,9 +3,8 @@
  * by itself while no gate is known or reachable: up to its own limit, and after the Retry-After that it has met itself.
  */
 import type { StopReason } from "../../call.ts";
-import type { MeterSheet } from "../../gate/meter.ts";
 import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
-import { GATE_FREE_PERMITS, KEY_PROBE_MS } from "../../limits.ts";
+import { GATE_FREE_PERMITS, KEY_PROBE_MS, METERS_RETIRE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-changes.ts";
 import { GateNews } from "./changes.ts";
@@ -33,13 +32,8 @@ type Held = { grant: GateGrant; atMs: number; base: Started };
 /** Who reports: the run, and the instance of its object. */
 type Who = Pick<GateReport, "run" | "instance" | "weight">;
 
-/** What of a run a report names: `takeSheet` gives what it has counted since the last report. */
-type Reported = {
-  classes: GateReport["classes"];
-  demand: Demand;
-  lent: number;
-  takeSheet: () => MeterSheet | null;
-};
+/** What of a run a report names. */
+type Reported = { classes: GateReport["classes"]; demand: Demand; lent: number };
 
 export class RunGate {
   readonly news = new GateNews();
@@ -66,6 +60,12 @@ export class RunGate {
   #hasReportedBatch = false;
   /** True if calls would wait here, but the run had none when that began: its log does not have it. */
   #isUnlogged = false;
+  /** True once the gate has noted that the run may have counted more than the gate has: a reader of the counts visits it. */
+  #isAnnounced = false;
+  /** True once the run has said that it exchanges with the gate before it counts more. */
+  #hasRetired = false;
+  /** True if something was counted that the gate may not know of. */
+  #owes = false;
   /** When the last report was written that the gate has replied to: it knows the stops that are older. */
   #clearsBeforeMs = -Infinity;
 
@@ -110,6 +110,32 @@ export class RunGate {
     return this.#tokens.mean;
   }
 
+  get isAnnounced(): boolean {
+    return this.#isAnnounced;
+  }
+
+  /** Something was counted that the gate may not know of: an exchange is due. */
+  owes(): void {
+    this.#owes = true;
+  }
+
+  announced(): void {
+    this.#isAnnounced = true;
+    this.#owes = false;
+  }
+
+  /** Whether nothing is in flight or on its way that could count more or announce that it will, and nothing was for a while. */
+  mayRetire(nowMs: number): boolean {
+    const isQuiet = this.#inFlight === 0 && !this.times.isPending && !this.#owes;
+    return isQuiet && nowMs >= this.#startedAtMs + METERS_RETIRE_MS;
+  }
+
+  /** The run counts no more before it has exchanged with the gate. */
+  retire(): void {
+    this.#isAnnounced = false;
+    this.#hasRetired = true;
+  }
+
   /** True if nobody decides for all runs. */
   get #isAlone(): boolean {
     return !this.#isShared || this.times.isUnreachable;
@@ -131,9 +157,10 @@ export class RunGate {
     this.#freePermits = 0;
   }
 
-  /** An attempt that an earlier instance of the run has started is in flight. */
+  /** An attempt that an earlier instance of the run has started is in flight: that one has exchanged with the gate, unless it was killed. */
   restored(): void {
     this.#inFlight += 1;
+    this.#isAnnounced = true;
   }
 
   started(tokens: GateTokens, nowMs: number): void {
@@ -295,7 +322,8 @@ export class RunGate {
   isQuiet(nowMs: number): boolean {
     if (this.times.isPending) return true;
     const held = this.#held;
-    const hasNews = this.#isUrgent || this.times.hasChanged || this.times.isUnreachable;
+    const mustAnnounce = this.#owes || (this.#hasRetired && this.#inFlight > 0);
+    const hasNews = this.#isUrgent || mustAnnounce || this.times.hasChanged || this.times.isUnreachable;
     if (held?.grant.class !== "open" || hasNews || this.isHalfUsed) return false;
     // An open gate whose rate is known makes calls wait as well, once its chunk is used up.
     return nowMs < held.atMs + held.grant.nextInMs && this.waitOf(nowMs) === null;
@@ -322,24 +350,23 @@ export class RunGate {
       grant: isValid ? timesOf(held) : null,
       isOpen: this.isOpen(nowMs),
       isUrgent: this.#isUrgent,
+      hasRetired: this.#hasRetired,
+      owes: this.#owes,
       isHalfUsed: this.isHalfUsed,
       isHeldUp: demand.waiting > 0 && this.waitOf(nowMs, lent) !== null,
     };
   }
 
   /** Writes a report. Its reply is `granted`, or `unreached` if none comes. */
-  report(who: Who, { classes, demand, lent, takeSheet }: Reported, nowMs: number): GateReport {
-    const news = this.news.take(nowMs, takeSheet);
+  report(who: Who, { classes, demand, lent }: Reported, nowMs: number): GateReport {
+    const news = this.news.take(nowMs);
     this.#reported = { base: { ...this.#started }, atMs: nowMs, hasFailures: news.failures.length > 0 };
     this.times.reported(demand, nowMs);
     this.#hasReportedBatch = classes.standard.waiting > 0 || classes.batch.waiting > 0;
     return this.#written(who, { classes, lent, news }, nowMs);
   }
 
-  /**
-   * Writes the report with which the run leaves the gate: it has no reply. What attempts have cost is not in it, because it may be
-   * lost.
-   */
+  /** Writes the report with which the run leaves the gate: it has no reply. */
   lastWords(who: Who, { classes, lent }: Pick<Reported, "classes" | "lent">, nowMs: number): GateReport {
     const news = this.news.take(nowMs);
     this.news.acknowledged();
@@ -389,6 +416,7 @@ export class RunGate {
     const reported = this.#reported;
     if (reported === null) return;
     this.#reported = null;
+    this.#hasRetired = false;
     this.news.acknowledged();
     this.times.succeeded();
     // A notice of a change that was sent after the report counts more than the reply: the next exchange is due at once.

@@ -37,9 +37,16 @@ export type Totals = {
   hedges?: ExtraSpend;
   /** How long the calls that `completed` and `failed` count took and were queued; absent = there are none. */
   times?: CallTimes;
-  /** What no gate knows yet, by gate; absent = nothing. Not summed: it is sent and dropped. */
+  /** What was counted at each gate, for `GET /metrics`; absent = nothing. Not summed: each gate has its own. */
+  metered?: Record<string, ShardMeter>;
+  /** The same as an earlier version has counted it, as far as no gate knows it; absent = nothing. */
   meters?: Record<string, MeterSheet>;
 };
+
+/**
+ * `number` grows with each count. `isOwed`: something was counted before the gate had noted that the run may count; absent = it had.
+ */
+export type ShardMeter = { number: number; sheet: MeterSheet; isOwed?: true };
 
 /** `latency`: all attempts of a call together, without the pauses between them. `queued`: before the first one. */
 export type CallTimes = { latency: Durations; queued: Durations };

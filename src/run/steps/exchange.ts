@@ -4,7 +4,7 @@ import { WORK_CLASSES } from "../../gate/wire.ts";
 import { GATE_SLEEP_DEADLINE_MS } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
 import type { RunGate } from "../gates/gate-client.ts";
-import { takeSheet } from "./metered.ts";
+import { announced } from "./metered.ts";
 import { demandAt } from "./waiting.ts";
 
 /** Who reports: the run, and the instance of its object. */
@@ -23,10 +23,7 @@ export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): 
     const atMs = gate.exchangeAtMs(demand, nowMs);
     if (atMs === null || atMs > nowMs) continue;
     const lent = state.credits.permitsAt(name);
-    due.push({
-      gate: name,
-      report: gate.report(who, { classes, demand, lent, takeSheet: () => takeSheet(state, name) }, nowMs),
-    });
+    due.push({ gate: name, report: gate.report(who, { classes, demand, lent }, nowMs) });
   }
   return due;
 }
@@ -85,6 +82,7 @@ function waitingIn(classes: GateReport["classes"]): number {
 /** A gate has replied. */
 export function granted(state: EngineState, name: string, grant: GateGrant, nowMs: number): void {
   change(state, name, (gate) => gate.granted(grant, nowMs), nowMs);
+  if (grant.notesRun === true) announced(state, name);
   if (grant.latency !== undefined) state.hedges.noteGateLatencies(name, grant.latency);
 }
 

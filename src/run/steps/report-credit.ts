@@ -12,6 +12,7 @@ import { settle } from "./settle.ts";
 import type { Target } from "../leases/shard.ts";
 import type { EngineState } from "../state.ts";
 import { sampled } from "./exchange.ts";
+import { meterLost } from "./metered.ts";
 import { mustReturn, refill, setLeft } from "./lend-credit.ts";
 import { reservationId, type Credit } from "../credit/credits.ts";
 import type { CreditedCall, CreditReport } from "../credit/terms.ts";
@@ -59,7 +60,9 @@ export function expireCredits(state: EngineState, nowMs: number): number {
   for (const credit of expired) {
     const charged = credit.left;
     endCredit(state, credit.id);
-    state.chargeLost(charged);
+    const shard = state.chargeLost(charged);
+    const [gate] = credit.upstreams;
+    if (gate !== undefined) meterLost(state, shard, gate, charged);
     state.log.add({ event: "credit_lost", charged }, null, nowMs);
   }
   return expired.length;

@@ -13,6 +13,7 @@ import { endingOf } from "../group/group-graph.ts";
 import { groupSeqOf, indexOf, isFinalState } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { StoredProviderPage } from "./provider-settle.ts";
+import { withMeters } from "./metered.ts";
 import { stopIn } from "../gates/outcome.ts";
 import { zeroTotals } from "../measures/totals.ts";
 
@@ -20,7 +21,7 @@ import { zeroTotals } from "../measures/totals.ts";
 export function restoreShard(state: EngineState, id: number, stored: StoredShard): Shard {
   const shard = state.shard(id);
   // Totals written by an earlier version may lack counters that were added since.
-  shard.totals = { ...zeroTotals(), ...stored.totals };
+  shard.totals = withMeters({ ...zeroTotals(), ...stored.totals });
   const { totals } = shard;
   // How much overruns of an earlier version came to is not known, but it was part of what was spent.
   if (totals.overruns > 0) totals.overrun ??= { ...totals.spent };

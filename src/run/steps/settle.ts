@@ -75,8 +75,8 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   if (lease.prefix !== undefined && reported.kind === "success") {
     state.prefixes.used(lease.prefix.name, lease.prefix.keptMs, nowMs);
   }
-  const overrun = endAttempt(state, inFlight, { charge, estimated, latencyMs: outcome.latencyMs }, nowMs);
-  meter(shard, lease, outcome, charge);
+  const overrun = endAttempt(state, inFlight, { charge, estimated, outcome }, nowMs);
+  if (!isUnsent(outcome)) meter(state, shard, lease, { outcome, charge });
   lease.window?.attemptEnded(outcome.latencyMs, charge.usd);
   const parallelGroupId = lease.window?.id ?? group?.parallelGroupId ?? null;
   const emit = (event: RunEvent): number => state.log.add(event, parallelGroupId, nowMs);
@@ -421,7 +421,7 @@ export function learnTemplate(
 function endAttempt(
   state: EngineState,
   inFlight: InFlight,
-  ended: { charge: Amounts; estimated: boolean; latencyMs: number },
+  ended: { charge: Amounts; estimated: boolean; outcome: Outcome },
   nowMs: number,
 ): Dimension[] {
   const { lease, shard } = inFlight;
@@ -430,10 +430,12 @@ function endAttempt(
   const { totals } = shard;
   totals.busyMs += state.removeInFlight(inFlight, nowMs);
   addAmounts(totals.spent, ended.charge);
-  totals.attempts += 1;
   totals.lastCallMs = nowMs;
-  totals.sequentialMs += ended.latencyMs;
-  if (lease.attempt > 1 && lease.hedgeOf === undefined) totals.retries += 1;
+  if (!isUnsent(ended.outcome)) {
+    totals.attempts += 1;
+    totals.sequentialMs += ended.outcome.latencyMs;
+    if (lease.attempt > 1 && lease.hedgeOf === undefined) totals.retries += 1;
+  }
   if (ended.estimated) totals.estimated += 1;
   if (overrun.length > 0) {
     totals.overruns += 1;

@@ -1,9 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { addAttempt, addSheet, METER_OUTCOMES, type MeteredAttempt, type MeterSheet } from "../../../src/gate/meter.ts";
+import {
+  addAttempt,
+  addSheet,
+  METER_OUTCOMES,
+  sheetSince,
+  type MeteredAttempt,
+  type MeterSheet,
+} from "../../../src/gate/meter.ts";
 import type { GateStatus } from "../../../src/gate/wire.ts";
 import { METERED_MODELS_MAX, METRICS_SERIES_MAX } from "../../../src/limits.ts";
 import { exposition } from "../../../src/log/metrics/exposition.ts";
-import { metricFamilies, type MeasuredGate } from "../../../src/log/metrics/metrics.ts";
+import { metricFamilies, type MeasuredGate, type ReadGate } from "../../../src/log/metrics/metrics.ts";
 
 const STATUS: GateStatus = {
   epoch: 1,
@@ -31,12 +38,15 @@ function sheetOf(...attempts: MeteredAttempt[]): MeterSheet {
   return sheet;
 }
 
-function gate(sheet: MeterSheet, fields: Partial<MeasuredGate> = {}): MeasuredGate {
-  return { upstream: "up", key: null, status: STATUS, sheet, ...fields };
+function gate(
+  sheet: MeterSheet,
+  { upstream = "up", key = null, status = STATUS }: Partial<Omit<MeasuredGate, "read"> & ReadGate> = {},
+): MeasuredGate {
+  return { upstream, key, read: { status, sheet } };
 }
 
 const linesOf = (gates: MeasuredGate[]): string[] =>
-  exposition(metricFamilies({ gates, unreadRuns: 0, unreadGates: 0 }))
+  exposition(metricFamilies({ gates, unreadRuns: 0 }))
     .split("\n")
     .filter((line) => line !== "" && !line.startsWith("#"));
 
@@ -62,6 +72,19 @@ describe("GET /metrics", () => {
     const lines = linesOf([gate(sheet, { key: "secret:A" }), gate(sheet, { key: "secret:B" })]);
     expect(lines).toContain('fanout_calls_total{upstream="up",model="m",outcome="success"} 2');
     expect(lines).toContain('fanout_gate_in_flight{upstream="up",key="secret:B"} 2');
+  });
+
+  it("leaves out what an upstream has used one of whose gates does not reply, names that gate, and shows the others", () => {
+    const sheet = sheetOf(attempt());
+    const other = sheetOf(attempt({ upstream: "other" }));
+    const lost: MeasuredGate = { upstream: "up", key: "secret:B", read: null };
+    const lines = linesOf([gate(sheet, { key: "secret:A" }), lost, gate(other, { upstream: "other" })]);
+    expect(lines.filter((line) => line.startsWith("fanout_calls_total"))).toEqual([
+      'fanout_calls_total{upstream="other",model="m",outcome="success"} 1',
+    ]);
+    expect(lines).toContain('fanout_gate_unread{upstream="up",key="secret:B"} 1');
+    expect(lines).toContain('fanout_gate_in_flight{upstream="up",key="secret:A"} 2');
+    expect(lines.join()).not.toContain('fanout_gate_in_flight{upstream="up",key="secret:B"}');
   });
 
   it.each([
@@ -125,6 +148,19 @@ describe("a sheet", () => {
     for (const model of models) addAttempt(sheet, attempt({ model }), 2);
     expect(Object.keys(sheet)).toEqual(["up/__proto__", "up/constructor", "up/(other)"]);
     expect(sheet["up/(other)"]?.outcomes.success?.calls).toBe(2);
+  });
+
+  it("has more than an earlier one what was counted between them", () => {
+    const before = sheetOf(attempt({ isHedge: true }), attempt({ model: "b" }));
+    const more = [
+      attempt({ latencyMs: 9_000 }),
+      attempt({ outcome: "unknown", isHedge: true }),
+      attempt({ model: "c" }),
+    ];
+    const now = sheetOf(attempt({ isHedge: true }), attempt({ model: "b" }), ...more);
+    const sum = structuredClone(before);
+    addSheet(sum, sheetSince(now, before), METERED_MODELS_MAX);
+    expect(sum).toEqual(now);
   });
 
   it("adds up to the same, whether attempts were counted apart or together", () => {

@@ -33,6 +33,7 @@ const IDLE: AlarmState = {
   isReservationInDoubt: false,
   exportDelayMs: null,
   deleteAtMs: null,
+  owesMeters: false,
 };
 
 function next(run: Partial<AlarmState>, times: Partial<AlarmTimes> = {}): number | null {
@@ -52,6 +53,10 @@ describe("the next alarm of a run", () => {
     expect(next({ readyAtMs: NOW + 8, lapseAtMs: NOW + 9 })).toBe(NOW + 8);
     expect(next({ readyAtMs: NOW + 9, lapseAtMs: NOW + 8 })).toBe(NOW + 8);
     expect(next({ expiresAtMs: null, deleteAtMs: NOW + 9 })).toBe(NOW + 9);
+  });
+
+  it("tells gates what they may not know of, late: the next call tells them sooner", () => {
+    expect(next({ owesMeters: true })).toBe(NOW + LOST_CALL_MS);
   });
 
   it("is one lease's term away if groups are open without any lease: their lanes may be lost", () => {

@@ -21,7 +21,7 @@ function gateOf(): RunGate {
 }
 
 function report(gate: RunGate, nowMs: number, waiting = 0) {
-  return gate.report(WHO, { classes: CLASSES, demand: { waiting }, lent: 0, takeSheet: () => null }, nowMs);
+  return gate.report(WHO, { classes: CLASSES, demand: { waiting }, lent: 0 }, nowMs);
 }
 
 /** A gate that has replied to its first report with this grant. */

@@ -61,7 +61,7 @@ describe("a call with a hedge", () => {
     expect(state.ledger.spent.usd).toBe(COUNT * COST + RESERVED);
     expect(state.ledger.reserved.usd).toBe(0);
     expect(group.extra).toEqual({ calls: 1, costNanoUsd: RESERVED });
-    expect(state.shards.get(0)?.totals.meters?.["acme"]?.["acme/gpt-x"]?.hedges).toBe(1);
+    expect(state.shards.get(0)?.totals.metered?.["acme"]?.sheet["acme/gpt-x"]?.hedges).toBe(1);
     const record = state.unwrittenSlot(LATE);
     expect(record).toMatchObject({ state: "completed", text: "ok", attempts: 2, costNanoUsd: COST + RESERVED });
     // The time of the call, not that of both attempts.
