@@ -447,14 +447,32 @@ export const COMPLETION_TOKENS_DEFAULT = 4_096;
  */
 export const LEARNED_ANSWERS_MIN = 20;
 /**
+ * Answers that suffice for a first, generous cap: where the budget pays for one call at a time at the default cap, each of the
+ * answers up to LEARNED_ANSWERS_MIN would take the time of a whole call.
+ */
+export const LEARNED_ANSWERS_FIRST = 5;
+/** Factor of that first cap over the longest of these answers: five answers say little of the next. */
+export const LEARNED_CAP_MARGIN_FIRST = 4;
+/** Smallest such cap, tokens: short answers are no reason to expect only short ones. */
+export const LEARNED_CAP_TOKENS_FIRST_MIN = 256;
+/**
  * Answers per attempt in flight that must have arrived before learned caps are used: short answers arrive first, so
  * while a third of the requests are unanswered, the answers so far are not typical.
  */
 export const LEARNED_ANSWERS_PER_FLIGHT = 2;
+/** Smallest learned completion cap, tokens: of calls whose answers are a word or a number, under a budget of some tenths of a cent. */
+export const LEARNED_CAP_TOKENS_MIN = 32;
 /**
- * Smallest learned completion cap, tokens: below it, a lower reservation makes few runs wider, and lengths vary most.
+ * Tokens up to which a learned cap has a margin of LEARNED_CAP_MARGIN_SHORT, because short answers vary most; and up to which a call
+ * with a long prompt has a higher one, because it pays its prompt twice if its answer is cut.
  */
-export const LEARNED_CAP_TOKENS_MIN = 1_024;
+export const LEARNED_CAP_TOKENS_SHORT = 1_024;
+export const LEARNED_CAP_MARGIN_SHORT = 2;
+/**
+ * Tokens of prompt for each token of the lowest cap of a call. Completion tokens cost some four times as much: below it the prompt is
+ * two thirds of what a call reserves, so that a lower cap makes few runs wider.
+ */
+export const LEARNED_PROMPT_TOKENS_PER_CAP = 8;
 /** Factor of a learned cap over the lowest cap that past answers allow: the next answers may be longer. */
 export const LEARNED_CAP_MARGIN = 1.25;
 /**
@@ -468,12 +486,16 @@ export const LEARNED_WASTE_SHARE = 0.01;
  */
 export const LEARNED_ROOM_SHARE = 0.25;
 /**
- * Width in tokens of a class of completion lengths: 64 counts a model, and a cap that is one class too high costs 1.6
- * %.
+ * Width in tokens of a class of completion lengths: 256 counts a model, of 1 KB, and caps as low as the smallest.
  */
-export const LEARNED_CLASS_TOKENS = 64;
+export const LEARNED_CLASS_TOKENS = 16;
 /** Models of one run whose completions are counted: calls to others reserve the default cap. A run has a handful. */
 export const LEARNED_MODELS_MAX = 256;
+/**
+ * Share of its time for which a group must have had fewer calls in flight than it may have, because its budget covers no more, for its
+ * metrics to say so: every budget makes its last calls wait.
+ */
+export const NARROWED_SHARE_MIN = 0.2;
 /** Smallest completion cap that a budget imposes, tokens: fewer are no answer, and some providers refuse fewer. */
 export const COMPLETION_TOKENS_MIN = 16;
 

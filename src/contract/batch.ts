@@ -209,6 +209,17 @@ const tierFailure = z.object({
   message: z.string(),
 });
 
+/** What kept a group narrower than its width, and what to do about it. */
+const narrowedBy = z.object({
+  by: z.literal("budget"),
+  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]),
+  width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
+  of: z.int().meta({ description: "Calls that the group may have in flight" }),
+  share: z.number().meta({ description: "For which share of the group's time others waited" }),
+  per_call: z.number().meta({ description: "What each call reserves, in the dimension" }),
+  remedy: z.string(),
+});
+
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
 export const batchReply = z
   .object({
@@ -231,6 +242,9 @@ export const batchReply = z
       }),
       queued_ms: percentiles.optional().meta({
         description: "Of the same calls: from the group's opening to the start of the first attempt",
+      }),
+      narrowed_by: narrowedBy.optional().meta({
+        description: "Why fewer calls were in flight than the group may have; absent: as many were",
       }),
     }),
     effective_parallel: z.int(),

@@ -143,6 +143,8 @@ export class EngineState {
   #isPaused = false;
   readonly #groups = new Map<number, Group>();
   readonly #shards = new Map<number, Shard>();
+  /** The group whose next call waits for the budget; null = none does, as far as dispatch has looked. */
+  narrowedGroup: Group | null = null;
   readonly #attempts = new TurnoverMap<string, InFlight>();
   readonly #calls = new TurnoverMap<number, SingleCall>();
   readonly #tried = new TurnoverMap<number, SlotRecord>();

@@ -30,13 +30,13 @@ async function batch(run: RunAccess, json: Record<string, unknown>): Promise<z.i
 async function taught(budget: Record<string, number>): Promise<RunAccess> {
   const run = await world.openRun({ budget, default_model: "up-1" });
   const prompts = Array.from({ length: LEARNED_ANSWERS_MIN }, (_, at) => `10 tokens, ${at}`);
-  const { items } = await batch(run, { prompts });
+  const { items } = await batch(run, { prompts, reserve: "worst" });
   expect(items.map(({ attempts }) => attempts)).toEqual(prompts.map(() => 1));
   for (const prompt of prompts) expect(caps.get(prompt)).toEqual([COMPLETION_TOKENS_DEFAULT]);
   return run;
 }
 
-const LONG = ["1500 tokens, a", "1024 tokens, b", "3000 tokens, c", "12 tokens, d"];
+const LONG = ["1500 tokens, a", "32 tokens, b", "3000 tokens, c", "12 tokens, d"];
 /** Less than four full caps, at $2 per million tokens: so learned ones are used. */
 const TIGHT = { usd: 0.03 };
 const OTHERS = ["1 tokens, e", "1 tokens, f", "1 tokens, g"];
@@ -55,10 +55,10 @@ describe("a batch whose calls name no cap", () => {
   it("delivers whole answers: one that a learned cap cut is requested again, and both are charged", async () => {
     const run = await taught(TIGHT);
     const { results, items } = await batch(run, { prompts: LONG });
-    expect(results.map((text) => text.length / 4)).toEqual([1_500, 1_024, 3_000, 12]);
+    expect(results.map((text) => text.length / 4)).toEqual([1_500, 32, 3_000, 12]);
     expect(items).toMatchObject([
       { attempts: 2, finish_reason: "stop", usage: { completion_tokens: LEARNED_CAP_TOKENS_MIN + 1_500 } },
-      { attempts: 1, finish_reason: "stop", usage: { completion_tokens: 1_024 } },
+      { attempts: 1, finish_reason: "stop", usage: { completion_tokens: 32 } },
       { attempts: 2, finish_reason: "stop", usage: { completion_tokens: LEARNED_CAP_TOKENS_MIN + 3_000 } },
       { attempts: 1, finish_reason: "stop", usage: { completion_tokens: 12 } },
     ]);
@@ -68,7 +68,7 @@ describe("a batch whose calls name no cap", () => {
     const expected = [expect.objectContaining({ index: 0, ...again }), expect.objectContaining({ index: 2, ...again })];
     expect(await logged(run, "retry_scheduled")).toEqual(expect.arrayContaining(expected));
     expect(await logged(run, "retry_scheduled")).toHaveLength(2);
-    const told = LEARNED_ANSWERS_MIN * 10 + 2 * LEARNED_CAP_TOKENS_MIN + 1_500 + 1_024 + 3_000 + 12;
+    const told = LEARNED_ANSWERS_MIN * 10 + 2 * LEARNED_CAP_TOKENS_MIN + 1_500 + 32 + 3_000 + 12;
     expect((await run.send("/budget")).json).toMatchObject({ completion_tokens: { spent: told, reserved: 0 } });
   });
 
@@ -90,8 +90,9 @@ describe("a batch whose calls name no cap", () => {
     expect(caps.get(LONG[0] ?? "")).toEqual([1_200]);
   });
 
-  it("delivers the cut answer, marked, where the budget does not pay for the full cap", async () => {
+  it("delivers the cut answer, marked, where the budget does not pay for a longer one", async () => {
     const run = await taught({ completion_tokens: LEARNED_ANSWERS_MIN * 10 + 4_900 });
+    await run.send("/query", { json: { prompt: "3900 tokens", max_tokens: 3_900 } });
     const { results, items } = await batch(run, { prompts: [LONG[0], LONG[3]] });
     expect(results[0]).toHaveLength(4 * LEARNED_CAP_TOKENS_MIN);
     expect(items).toMatchObject([

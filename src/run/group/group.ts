@@ -1,4 +1,5 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import { Narrowing, type NarrowedBy } from "./narrowing.ts";
 import { Ballot, type BallotRule } from "../answers/ballot.ts";
 import { EarlyStop, type StopRule } from "../answers/early-stop.ts";
 import { JudgedStop, type Judged, type JudgeRule } from "../answers/judged-stop.ts";
@@ -79,6 +80,8 @@ export type GroupMetrics = {
   latency_ms?: Percentiles | null;
   /** Of the same calls: from the group's opening to the start of the first attempt. */
   queued_ms?: Percentiles | null;
+  /** Why fewer calls were in flight than the group may have; absent = as many were, or only its last calls waited. */
+  narrowed_by?: NarrowedBy;
 };
 
 /**
@@ -126,6 +129,8 @@ export class Group {
   readonly counts: Record<SlotState, number>;
   readonly #ended: number[] = [];
   readonly #cancelledSlots = new Set<number>();
+  /** In memory only: a restart forgets for how long the budget has narrowed the group before. */
+  readonly narrowing = new Narrowing();
   #inFlight = 0;
   #peakParallel = 0;
   readonly #latencies = noDurations();
@@ -440,6 +445,7 @@ export class Group {
   metrics(nowMs: number): GroupMetrics {
     const wallMs = Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
     const tried = this.#ended.length - (this.#drained?.cause === "stop" ? this.counts.cancelled : 0);
+    const narrowedBy = this.narrowing.shown(wallMs, nowMs);
     return {
       wall_ms: wallMs,
       sequential_ms: this.#sequentialMs,
@@ -448,6 +454,7 @@ export class Group {
       success_rate: tried === 0 ? 1 : round(this.counts.completed / tried),
       latency_ms: percentilesOf(this.#latencies),
       queued_ms: percentilesOf(this.#queueTimes),
+      ...(narrowedBy === null ? {} : { narrowed_by: narrowedBy }),
     };
   }
 

@@ -7,6 +7,7 @@ import type { Dimension, Reason } from "../../errors.ts";
 import type { CallFacts, CapKind, UnreservableField } from "../../call.ts";
 import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN, LEARNED_ROOM_SHARE } from "../../limits.ts";
 import { ANY_TOKENS, promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
+import { capForPrompt } from "./learned-cap.ts";
 import { DIMENSIONS, NO_LIMITS, type Amounts, type Ledger, type Limits } from "./ledger.ts";
 import { completionTokensFor, highestPrice, usdOf } from "./money.ts";
 import { FAST_TIER, hasTierPrice } from "./service-tiers.ts";
@@ -14,8 +15,8 @@ import type { TokenPrice } from "./token-price.ts";
 
 export type Admission =
   | { kind: "reserve"; amounts: Amounts; capTokens: number | null; capKind: CapKind }
-  /** `capKind`: of the cap that it waits for. */
-  | { kind: "wait"; reason: Reason; capKind: CapKind }
+  /** The cap that it waits for, of its kind. */
+  | { kind: "wait"; reason: Reason; capKind: CapKind; capTokens: number }
   /** `need`: the reservation that the budget does not cover; absent = it is refused for another reason. */
   | { kind: "refuse"; reason: Reason; need?: Amounts };
 
@@ -57,7 +58,7 @@ export function admit(
   const promptTokens = promptTokensMax(facts, bounds);
   const mayLearn = facts.maxTokens === null && capNeeded && completions === 1 && learnedCapTokens !== null;
   const atDefault = (): Amounts => worstCase(promptTokens, COMPLETION_TOKENS_DEFAULT, price, facts);
-  const learned = mayLearn && isTight(atDefault(), ledger, rules) ? learnedCapTokens : null;
+  const learned = mayLearn && isTight(atDefault(), ledger, rules) ? capForPrompt(learnedCapTokens, promptTokens) : null;
   const requested = completions === 0 ? 0 : (facts.maxTokens ?? learned ?? COMPLETION_TOKENS_DEFAULT);
   const highest = price === null ? null : highestPrice(price, promptTokens, facts);
   /** What would be left without attempts in flight. */
@@ -76,7 +77,12 @@ export function admit(
     cap < requested ? "budget" : learned !== null ? "learned" : facts.maxTokens === null ? "default" : "client";
   const short = ledger.shortfall(need);
   if (short !== null) {
-    return { kind: "wait", capKind, reason: budgetReason("in_flight_budget_exhausted", short, need, ledger) };
+    return {
+      kind: "wait",
+      capKind,
+      capTokens: cap,
+      reason: budgetReason("in_flight_budget_exhausted", short, need, ledger),
+    };
   }
   return { kind: "reserve", amounts: need, capTokens: capNeeded || facts.maxTokens !== null ? cap : null, capKind };
 }

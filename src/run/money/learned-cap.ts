@@ -5,10 +5,16 @@
  */
 import {
   COMPLETION_TOKENS_DEFAULT,
+  LEARNED_ANSWERS_FIRST,
   LEARNED_ANSWERS_MIN,
   LEARNED_CAP_MARGIN,
+  LEARNED_CAP_MARGIN_FIRST,
+  LEARNED_CAP_MARGIN_SHORT,
+  LEARNED_CAP_TOKENS_FIRST_MIN,
   LEARNED_CAP_TOKENS_MIN,
+  LEARNED_CAP_TOKENS_SHORT,
   LEARNED_CLASS_TOKENS,
+  LEARNED_PROMPT_TOKENS_PER_CAP,
   LEARNED_WASTE_SHARE,
 } from "../../limits.ts";
 
@@ -42,10 +48,14 @@ export function countAnswer(lengths: CompletionLengths, completionTokens: number
  * It is the lowest cap, plus a margin, at which the answers that it would have cut cost at most `LEARNED_WASTE_SHARE`
  * of all tokens seen. Those answers are also at most that share of all answers. Their prompts are paid twice as well,
  * so they waste no larger share of the prompts: whatever the prices are, the waste is at most that share of the
- * spending.
+ * spending. Of the first few answers the longest decides, with a margin of its own.
  */
 export function capFor({ answers, tokens, counts }: CompletionLengths): number | null {
-  if (answers < LEARNED_ANSWERS_MIN) return null;
+  if (answers < LEARNED_ANSWERS_FIRST) return null;
+  if (answers < LEARNED_ANSWERS_MIN) {
+    const longest = (counts.findLastIndex((count) => count > 0) + 1) * LEARNED_CLASS_TOKENS;
+    return below(Math.max(LEARNED_CAP_TOKENS_FIRST_MIN, longest * LEARNED_CAP_MARGIN_FIRST));
+  }
   let suffices = CLASSES;
   let longer = 0;
   for (; suffices > 1; suffices--) {
@@ -53,6 +63,17 @@ export function capFor({ answers, tokens, counts }: CompletionLengths): number |
     const wasted = longer * (suffices - 1) * LEARNED_CLASS_TOKENS;
     if (wasted > tokens * LEARNED_WASTE_SHARE || longer > answers * LEARNED_WASTE_SHARE) break;
   }
-  const capTokens = Math.ceil(suffices * LEARNED_CLASS_TOKENS * LEARNED_CAP_MARGIN);
-  return capTokens >= COMPLETION_TOKENS_DEFAULT ? null : Math.max(LEARNED_CAP_TOKENS_MIN, capTokens);
+  const tokensOf = suffices * LEARNED_CLASS_TOKENS;
+  const short = Math.min(LEARNED_CAP_TOKENS_SHORT, tokensOf * LEARNED_CAP_MARGIN_SHORT);
+  return below(Math.max(LEARNED_CAP_TOKENS_MIN, short, Math.ceil(tokensOf * LEARNED_CAP_MARGIN)));
+}
+
+/** The learned cap of a call with a prompt of so many tokens: a long prompt is not to be paid twice for a lower cap. */
+export function capForPrompt(capTokens: number, promptTokens: number): number {
+  const floor = Math.ceil(promptTokens / LEARNED_PROMPT_TOKENS_PER_CAP);
+  return Math.max(capTokens, Math.min(LEARNED_CAP_TOKENS_SHORT, floor));
+}
+
+function below(capTokens: number): number | null {
+  return capTokens >= COMPLETION_TOKENS_DEFAULT ? null : capTokens;
 }

@@ -37,5 +37,5 @@ export function admitWithTemplate(
   if (probe.kind !== "reserve" || (!awaitsFacts && !isInFlight())) return probe;
   const dimension = ledger.limits.usd !== null && price !== null ? "usd" : "prompt_tokens";
   const reason = budgetReason("in_flight_budget_exhausted", dimension, probe.amounts, ledger);
-  return { kind: "wait", capKind: probe.capKind, reason };
+  return { kind: "wait", capKind: probe.capKind, capTokens: probe.capTokens ?? Infinity, reason };
 }

@@ -10,7 +10,7 @@ import { zeroAmounts, type Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
-import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../limits.ts";
+import { CLAIM_BYTES_MAX, LEARNED_CAP_TOKENS_SHORT, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { atStep, hasCourse } from "../group/progress.ts";
@@ -109,6 +109,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   state.queue.wake(nowMs);
   // Buckets whose first slot waits for its body, or for the call that writes its prefix: others may overtake it meanwhile.
   const awaiting = new Set<Bucket>();
+  let waiting: Waiting | null = null;
   const gates = gatesOf(state, nowMs);
   const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
   while (!state.turnShare.isSpent && !isFull(state)) {
@@ -145,6 +146,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     if (decided.kind === "wait") {
       // A slot that waits for money is not overtaken: an expensive call must not starve behind cheap ones.
       result.waitingFor = decided.reason;
+      waiting = { slotId: candidate.slotId, decided };
       break;
     }
     state.queue.take(bucket);
@@ -152,7 +154,31 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     if (decided.kind === "refuse") refuse(state, candidate, decided.reason, result, nowMs);
     else start(state, candidate, decided, { offers, result, givenBytes }, nowMs);
   }
+  noteNarrowing(state, waiting, result.assignments.length > 0, nowMs);
   return result;
+}
+
+/** The slot or call that waits for the budget. */
+type Waiting = { slotId: number | null; decided: Extract<Admission, { kind: "wait" }> };
+
+/** Notes the group whose next slot waits for the budget, and for how long: its metrics say so. */
+function noteNarrowing(state: EngineState, waiting: Waiting | null, hasStarted: boolean, nowMs: number): void {
+  const before = state.narrowedGroup;
+  const group = waiting === null || waiting.slotId === null ? undefined : state.groups.get(groupSeqOf(waiting.slotId));
+  const { reason, capKind } = waiting?.decided ?? {};
+  if (group === undefined || reason?.reason !== "in_flight_budget_exhausted" || capKind === undefined) {
+    if (before === null) return;
+    // Where no executor has offered anything, nothing was decided.
+    const isOver = waiting !== null || hasStarted || before.counts.queued === 0;
+    before.narrowing.note(isOver ? null : undefined, before.inFlight, nowMs);
+    if (isOver) state.narrowedGroup = null;
+    return;
+  }
+  if (before !== group) before?.narrowing.note(null, before.inFlight, nowMs);
+  state.narrowedGroup = group;
+  const of = Math.min(state.width, group.header.concurrency, group.header.count);
+  const wait = { dimension: reason.dimension, perCall: reason.needed, capKind, of };
+  group.narrowing.note(wait, group.inFlight, nowMs);
 }
 
 /** The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes nothing. */
@@ -249,14 +275,15 @@ function pauses(state: EngineState, { slotId, mayPause: may }: Candidate, decide
 }
 
 /**
- * True if a slot ends with the answer that it has: the rest of the budget does not pay for the full cap of one that a learned
- * cap cut, or for another one than one that does not fit its schema.
+ * Whether a slot keeps its answer because the budget pays for no better one: for none that fits its schema; or, after a learned cap has
+ * cut it, for fewer tokens than a short answer may have.
  */
 function endsShort({ tried }: EngineState, { slotId }: Candidate, decided: Admission): boolean {
   const record = slotId === null ? undefined : tried.get(slotId);
   if (hasInvalidAnswer(record)) return decided.kind === "refuse";
   if (!hasShortAnswer(record)) return false;
-  return decided.kind === "refuse" || decided.capKind === "budget";
+  if (decided.kind === "refuse") return true;
+  return decided.capKind === "budget" && (decided.capTokens ?? Infinity) < LEARNED_CAP_TOKENS_SHORT;
 }
 
 /** True if an equal call is in flight: then the candidate follows it and waits for its outcome. */

@@ -7,9 +7,12 @@ import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import {
   COMPLETION_TOKENS_DEFAULT,
+  LEARNED_ANSWERS_FIRST,
   LEARNED_ANSWERS_MIN,
   LEARNED_ANSWERS_PER_FLIGHT,
+  LEARNED_CAP_TOKENS_FIRST_MIN,
   LEARNED_CAP_TOKENS_MIN,
+  LEARNED_CAP_TOKENS_SHORT,
   LEARNED_MODELS_MAX,
 } from "../../../../src/limits.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
@@ -34,9 +37,11 @@ function learnFrom(caps: LearnedCaps, count: number, lease: Parameters<LearnedCa
 describe("the learned cap of a model", () => {
   it("is null before enough answers", () => {
     const caps = new LearnedCaps();
-    learnFrom(caps, LEARNED_ANSWERS_MIN - 1);
+    learnFrom(caps, LEARNED_ANSWERS_FIRST - 1);
     expect(caps.capOf(target, 0)).toBeNull();
     learnFrom(caps, 1);
+    expect(caps.capOf(target, 0)).toBe(LEARNED_CAP_TOKENS_FIRST_MIN);
+    learnFrom(caps, LEARNED_ANSWERS_MIN);
     expect(caps.capOf(target, 0)).toBe(CAP);
     expect(caps.capOf({ ...target, model: "other" }, 0)).toBeNull();
     expect(caps.capOf({ ...target, upstream: "other" }, 0)).toBeNull();
@@ -132,8 +137,8 @@ describe("a slot whose answer ended at a learned cap", () => {
     expect(row).toMatchObject({ state: "failed", attempts: 4, text: null, model: null, finishReason: null });
   });
 
-  it("ends with it, marked, if the rest of the budget does not pay for the full cap", () => {
-    const { engine, group, state } = learned(1, { usd: 100 + 2 * COMPLETION_TOKENS_DEFAULT + 2 * CAP });
+  it("ends with it, marked, if the rest of the budget pays for less than a short answer may have", () => {
+    const { engine, group, state } = learned(1, { usd: 2 * CAP + 100 + 2 * LEARNED_CAP_TOKENS_SHORT });
     leases(engine, 0);
     settle(state, `${FIRST}.1`, cutAt(CAP), 1);
     expect(leases(engine, 1)).toEqual([]);
@@ -161,10 +166,11 @@ describe("a slot whose answer ended at a learned cap", () => {
     const { engine, group, state } = learned(3, { usd: 3 * (100 + 2 * CAP) + 2 * CAP });
     expect(leases(engine, 0)).toHaveLength(3);
     settle(state, `${FIRST}.1`, cutAt(CAP), 1);
-    // When idle, 3 × 2,148 + 2,048 less the spending cannot pay for 4,096 tokens: it ends with the short answer.
+    // When idle, 3 × 164 + 64 less the spending cannot pay for a longer answer: it ends with the short one.
     expect(leases(engine, 1)).toEqual([]);
     expect(group.stateOf(0)).toBe("completed");
-    const roomy = learned(3, { usd: 4 * (100 + 2 * CAP) + 2 * CAP });
+    // The full cap needs 100 + 2 × 4,096, which is there when the two others have ended.
+    const roomy = learned(3, { usd: 8_560 });
     leases(roomy.engine, 0);
     settle(roomy.state, `${FIRST}.1`, cutAt(CAP), 1);
     expect(leases(roomy.engine, 1)).toEqual([]);
@@ -172,6 +178,17 @@ describe("a slot whose answer ended at a learned cap", () => {
     settle(roomy.state, `${FIRST + 1}.1`, success({ promptTokens: 50, completionTokens: 10 }), 2);
     settle(roomy.state, `${FIRST + 2}.1`, success({ promptTokens: 50, completionTokens: 10 }), 2);
     expect(leases(roomy.engine, 2)).toMatchObject([{ slotId: FIRST, capTokens: COMPLETION_TOKENS_DEFAULT }]);
+  });
+
+  it("gets what the rest of the budget pays for if that is a longer answer, but not the full cap", () => {
+    const { engine, group, state } = learned(3, { usd: 3_000 });
+    leases(engine, 0);
+    settle(state, `${FIRST}.1`, cutAt(CAP), 1);
+    expect(leases(engine, 1)).toEqual([]);
+    expect(group.stateOf(0)).toBe("queued");
+    for (const other of [1, 2])
+      settle(state, `${FIRST + other}.1`, success({ promptTokens: 50, completionTokens: 10 }), 2);
+    expect(leases(engine, 2)).toMatchObject([{ slotId: FIRST, capKind: "budget" }]);
   });
 
   it("ends with it, marked, if its group's deadline has passed", () => {

@@ -1,11 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { admit } from "../../../../src/run/money/admit.ts";
-import { capFor, countAnswer, noLengths } from "../../../../src/run/money/learned-cap.ts";
+import { capFor, capForPrompt, countAnswer, noLengths } from "../../../../src/run/money/learned-cap.ts";
 import { Ledger, NO_LIMITS, type Limits } from "../../../../src/run/money/ledger.ts";
 import {
   COMPLETION_TOKENS_DEFAULT,
+  LEARNED_ANSWERS_FIRST,
   LEARNED_ANSWERS_MIN,
   LEARNED_CAP_MARGIN,
+  LEARNED_CAP_MARGIN_FIRST,
+  LEARNED_CAP_MARGIN_SHORT,
+  LEARNED_CAP_TOKENS_FIRST_MIN,
   LEARNED_CAP_TOKENS_MIN,
   LEARNED_CLASS_TOKENS,
   LEARNED_WASTE_SHARE,
@@ -24,8 +28,31 @@ const times = (count: number, tokens: number): number[] => Array.from({ length: 
 describe("the learned cap of a model", () => {
   it("is the default until enough answers were seen", () => {
     expect(capOf([])).toBeNull();
-    expect(capOf(times(LEARNED_ANSWERS_MIN - 1, 10))).toBeNull();
+    expect(capOf(times(LEARNED_ANSWERS_FIRST - 1, 10))).toBeNull();
     expect(capOf(times(LEARNED_ANSWERS_MIN, 10))).toBe(LEARNED_CAP_TOKENS_MIN);
+  });
+
+  it("is generous after the first answers: the longest of them four times", () => {
+    expect(capOf(times(LEARNED_ANSWERS_FIRST, 10))).toBe(LEARNED_CAP_TOKENS_FIRST_MIN);
+    expect(capOf([...times(LEARNED_ANSWERS_FIRST, 10), 160])).toBe(160 * LEARNED_CAP_MARGIN_FIRST);
+    expect(capOf([...times(LEARNED_ANSWERS_FIRST, 10), 2_000])).toBeNull();
+  });
+
+  it.each([
+    [1, LEARNED_CAP_TOKENS_MIN],
+    [30, 64],
+    [100, 224],
+    [500, 1_024],
+    [900, 1_140],
+  ])("of answers of %i tokens is %i: short answers have the larger margin", (tokens, cap) => {
+    expect(capOf(times(100, tokens))).toBe(cap);
+  });
+
+  it("is no lower than an eighth of a prompt, up to 1,024 tokens: a cut answer pays the prompt twice", () => {
+    expect([100, 256, 800, 8_192, 100_000].map((prompt) => capForPrompt(32, prompt))).toEqual([
+      32, 32, 100, 1_024, 1_024,
+    ]);
+    expect(capForPrompt(2_000, 100_000)).toBe(2_000);
   });
 
   it("is the longest answer plus a margin while few were seen", () => {
@@ -42,15 +69,15 @@ describe("the learned cap of a model", () => {
 
   it("ignores a long answer that is rarer than its waste", () => {
     // One answer of 4,000 in 2,000 of 300: requested again, it wastes at most 64 × 63 of 604,000 tokens.
-    expect(capOf([...times(2_000, 300), 4_000])).toBe(LEARNED_CAP_TOKENS_MIN);
+    expect(capOf([...times(2_000, 300), 4_000])).toBe(304 * LEARNED_CAP_MARGIN_SHORT);
     expect(capOf([...times(200, 300), 4_000])).toBeNull();
   });
 
   it("rises with the length of the answers", () => {
     const lengths = lengthsOf(times(1_000, 30));
-    expect(capFor(lengths)).toBe(LEARNED_CAP_TOKENS_MIN);
+    expect(capFor(lengths)).toBe(64);
     for (const tokens of times(12, 2_000)) countAnswer(lengths, tokens);
-    expect(capFor(lengths)).toBe(2_560);
+    expect(capFor(lengths)).toBe(2_500);
   });
 
   it("is not misled by impossible lengths", () => {
