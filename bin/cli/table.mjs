@@ -11,7 +11,7 @@ export function tableText(header, rows) {
   const cells = [header, ...rows.map((row) => row.map((cell) => printable(String(cell ?? "–"))))];
   const widths = header.map((_, at) => Math.max(...cells.map((row) => (row[at] ?? "").length)));
   const isNumber = header.map(
-    (_, at) => rows.length > 0 && rows.every((row) => /^[–$]?[\d,.]*[%sm]?$/.test(String(row[at] ?? "–"))),
+    (_, at) => rows.length > 0 && rows.every((row) => /^(–|<?\$)?[\d,.]*[%sm]?$/.test(String(row[at] ?? "–"))),
   );
   const line = (/** @type {readonly string[]} */ row) =>
     row

@@ -55,7 +55,7 @@ describe("fanout batch", () => {
     const first = await fanout(args);
     expect(first).toMatchObject({ status: 2, stdout: "" });
     expect(first.stderr).toContain("\n3 lines completed, 1 failed: out.jsonl\n");
-    expect(first.stderr).toMatch(/\n3 calls completed, 1 failed · \$0\.0\d+ · \d+s · \S+\n$/);
+    expect(first.stderr).toMatch(/\n3 calls completed, 1 failed · <?\$0\.0\d{3} · \d+s · \S+\n$/);
     expect(first.stderr).toContain(` · ${place.gateway().url}/ui/runs/${run.id}\n`);
     const answers = await folder.lines("out.jsonl");
     expect(answers).toEqual([
