@@ -116,9 +116,10 @@ describe("the query of a list of runs", () => {
 
 describe("a look at a run", () => {
   it("includes the runs below it if the query says so, and refuses what it cannot read", () => {
-    expect(parseRunLookQuery({})).toEqual({ ok: true, value: { subtree: false } });
-    expect(parseRunLookQuery({ subtree: "0" })).toEqual({ ok: true, value: { subtree: false } });
-    expect(parseRunLookQuery({ subtree: "1" })).toEqual({ ok: true, value: { subtree: true } });
+    expect(parseRunLookQuery({})).toEqual({ ok: true, value: { subtree: false, queue: false } });
+    expect(parseRunLookQuery({ subtree: "0" })).toEqual({ ok: true, value: { subtree: false, queue: false } });
+    expect(parseRunLookQuery({ subtree: "1" })).toEqual({ ok: true, value: { subtree: true, queue: false } });
+    expect(parseRunLookQuery({ queue: "1" })).toEqual({ ok: true, value: { subtree: false, queue: true } });
     expect(parseRunLookQuery({ subtree: "yes" })).toMatchObject({ ok: false, reason: { param: "subtree" } });
     expect(parseRunLookQuery({ subtre: "1" })).toMatchObject({ ok: false, reason: { param: "subtre" } });
   });
