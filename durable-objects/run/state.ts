@@ -45,7 +45,7 @@ import { PullBoard } from "../../src/run/pull/board.ts";
 import { CapacityQueue } from "./memory/capacity-queue.ts";
 import { Children } from "./memory/children.ts";
 import { WaitingCalls, WaitingReaders } from "./memory/waiters.ts";
-import { TurnoverMap } from "../../src/renewed/map.ts";
+import { RenewedMap } from "../../src/renewed/map.ts";
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -91,8 +91,8 @@ export class RunState {
   /** Groups that have ended and are still in memory, oldest first. */
   readonly #endedGroups: number[] = [];
   /** Idempotency-Keys that the present turn writes. */
-  readonly #newKeys = new TurnoverMap<string, KeyRecord>();
-  readonly #slotsWritten = new TurnoverMap<number, SlotRecord>();
+  readonly #newKeys = new RenewedMap<string, KeyRecord>();
+  readonly #slotsWritten = new RenewedMap<number, SlotRecord>();
   #newSingles = new Map<number, SingleCall>();
   #writes: Write[] = [];
   #signals: Signal[] = [];

@@ -3,7 +3,7 @@
  * a fifth of its fetch: so long limits share one timer that fires twice a second, and short ones have their own.
  */
 import type { StartTimer } from "../providers/exchange.ts";
-import { TurnoverSet } from "../renewed/set.ts";
+import { RenewedSet } from "../renewed/set.ts";
 
 /** Limits from here on are long, ms: half a second of delay is at most a tenth of them. */
 const LONG_MS = 5_000;
@@ -12,7 +12,7 @@ const CHECK_MS = 500;
 type Deadline = { atMs: number; elapsed: () => void };
 
 export class Deadlines {
-  #long = new TurnoverSet<Deadline>();
+  #long = new RenewedSet<Deadline>();
   #checking: ReturnType<typeof setInterval> | null = null;
 
   /** Starts a timer; call what it returns to stop it. */

@@ -11,7 +11,7 @@ import type { Paces } from "./paces.ts";
 import { Reconnect } from "./reconnect.ts";
 import type { WorkRules } from "./rules.ts";
 import { Worklist, type Begun } from "./worklist.ts";
-import { TurnoverSet } from "../renewed/set.ts";
+import { RenewedSet } from "../renewed/set.ts";
 
 /**
  * What a claim requests: attempts until the executor has `capacity`; `waits` for some if there are none at once. `worker`
@@ -101,7 +101,7 @@ export class Executor {
   #isOverloaded = false;
   #beat: ReturnType<typeof setTimeout> | null = null;
   /** Claims without a reply so far. One that waits has none when the next is sent. */
-  readonly #pending = new TurnoverSet<Promise<unknown>>();
+  readonly #pending = new RenewedSet<Promise<unknown>>();
   /** Number of claims that were sent, and that of the last which named all attempts that the executor has. */
   #sent = 0;
   #named = 0;

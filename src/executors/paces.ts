@@ -5,7 +5,7 @@
  */
 import { CALL_MS_ASSUMED, FILLS_PER_CALL, MODEL_PACES_KEPT } from "../limits.ts";
 import type { WorkRules } from "./rules.ts";
-import { TurnoverMap } from "../renewed/map.ts";
+import { RenewedMap } from "../renewed/map.ts";
 
 /** What is known of the calls of a model; null = none has shown it. Means, in which the recent calls weigh most. */
 type Pace = {
@@ -21,7 +21,7 @@ const UNKNOWN: Readonly<Pace> = { headersMs: null, callMs: null, isJson: false }
 const NEWEST_SHARE = 0.25;
 
 export class Paces {
-  readonly #known = new TurnoverMap<string, Pace>();
+  readonly #known = new RenewedMap<string, Pace>();
 
   /** The headers of a call's answer have come after so long. */
   headersArrived(model: string, headersMs: number): void {

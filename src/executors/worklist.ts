@@ -6,8 +6,8 @@ import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
 import { Paces } from "./paces.ts";
 import { areHeadersLimited, type WorkRules } from "./rules.ts";
-import { TurnoverMap } from "../renewed/map.ts";
-import { TurnoverSet } from "../renewed/set.ts";
+import { RenewedMap } from "../renewed/map.ts";
+import { RenewedSet } from "../renewed/set.ts";
 
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
@@ -20,15 +20,15 @@ type InFlight = Begun & { abort: AbortController };
 export class Worklist {
   readonly #rules: WorkRules;
   readonly #paces: Paces;
-  #running = new TurnoverMap<string, InFlight>();
+  #running = new RenewedMap<string, InFlight>();
   /** Attempts whose headers have not come. */
-  #waitingForHeaders = new TurnoverMap<string, Begun>();
+  #waitingForHeaders = new RenewedMap<string, Begun>();
   /** The model of the newest attempt. */
   #model = "";
   #headersAtMs: number | null = null;
   #ended: Settlement[] = [];
   /** Settlements that a call is delivering: whether it arrives is not known yet. */
-  #delivering = new TurnoverSet<Settlement>();
+  #delivering = new RenewedSet<Settlement>();
   /** The newest instance of the run that has reconciled its leases with this executor; 0 = none has. */
   #epoch = 0;
   #waiting: (() => void)[] = [];

@@ -4,7 +4,7 @@
  */
 import { treatmentOf } from "./failure-table.ts";
 import { STREAM_FROM_MS, STREAM_MODELS_KEPT } from "../limits.ts";
-import { TurnoverMap } from "../renewed/map.ts";
+import { RenewedMap } from "../renewed/map.ts";
 
 /** Whether answers are requested as a stream or as JSON. */
 export type Aggregate = "auto" | "stream" | "json";
@@ -41,7 +41,7 @@ const NEWEST_SHARE = 0.25;
 
 /** What an executor's isolate has seen of its upstreams, by upstream and model. It is lost with the isolate. */
 export class CallHistories {
-  readonly #known = new TurnoverMap<string, CallHistory>();
+  readonly #known = new RenewedMap<string, CallHistory>();
 
   of(upstream: string, model: string): CallHistory {
     return this.#known.get(`${upstream}/${model}`) ?? NO_HISTORY;

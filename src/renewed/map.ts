@@ -14,7 +14,7 @@
  */
 export const REMOVED_MAX = 1_024;
 
-export class TurnoverMap<K, V> implements ReadonlyMap<K, V> {
+export class RenewedMap<K, V> implements ReadonlyMap<K, V> {
   #map: Map<K, V>;
   #removed = 0;
 

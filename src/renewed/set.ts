@@ -1,8 +1,8 @@
-/** A Set whose members come and go all the time: see `TurnoverMap`. */
-import { TurnoverMap } from "./map.ts";
+/** A Set whose members come and go all the time: see `RenewedMap`. */
+import { RenewedMap } from "./map.ts";
 
-export class TurnoverSet<T> {
-  readonly #members = new TurnoverMap<T, true>();
+export class RenewedSet<T> {
+  readonly #members = new RenewedMap<T, true>();
 
   get size(): number {
     return this.#members.size;

@@ -39,8 +39,8 @@ import { TurnShare } from "./queue/turn-share.ts";
 import { SingleFlight } from "./leases/single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./queue/slot.ts";
 import { Upstreams } from "./gates/gates.ts";
-import { TurnoverMap } from "../renewed/map.ts";
-import { TurnoverSet } from "../renewed/set.ts";
+import { RenewedMap } from "../renewed/map.ts";
+import { RenewedSet } from "../renewed/set.ts";
 import { addFailures } from "./measures/totals.ts";
 
 /** Whether the body of a slot's call is at hand. */
@@ -145,19 +145,19 @@ export class EngineState {
   readonly #shards = new Map<number, Shard>();
   /** The group whose next call waits for the budget; null = none does, as far as dispatch has looked. */
   narrowedGroup: Group | null = null;
-  readonly #attempts = new TurnoverMap<string, InFlight>();
-  readonly #calls = new TurnoverMap<number, SingleCall>();
-  readonly #tried = new TurnoverMap<number, SlotRecord>();
+  readonly #attempts = new RenewedMap<string, InFlight>();
+  readonly #calls = new RenewedMap<number, SingleCall>();
+  readonly #tried = new RenewedMap<number, SlotRecord>();
   #stopped: Group[] = [];
   #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
-  readonly #dirtyShards = new TurnoverSet<Shard>();
+  readonly #dirtyShards = new RenewedSet<Shard>();
   /** Attempts that no row has. */
   #begun: InFlight[] = [];
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
-  readonly #laggingShards = new TurnoverSet<Shard>();
-  readonly #dirtySlots = new TurnoverMap<number, SlotRecord>();
-  readonly #dirtyGroups = new TurnoverSet<Group>();
+  readonly #laggingShards = new RenewedSet<Shard>();
+  readonly #dirtySlots = new RenewedMap<number, SlotRecord>();
+  readonly #dirtyGroups = new RenewedSet<Group>();
   #busySinceMs: number | null = null;
   #lastPosition = 0;
 

@@ -2,7 +2,7 @@
  * A simulation of runs, a gate and a provider, with a fake clock: what the run's side of a gate does, in its simplest form,
  * with exchanges that take time and may be lost.
  */
-import { LatencyNews, lineOf } from "../../src/run/gates/latency-changes.ts";
+import { LatencyChanges, lineOf } from "../../src/run/gates/latency-changes.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
 import type { Adaptive } from "../../src/gate/settings.ts";
@@ -58,7 +58,7 @@ export class SimulatedRun {
   started = { requests: 0, tokens: 0 };
   startedMs = 0;
   succeeded = 0;
-  latency = new LatencyNews();
+  latency = new LatencyChanges();
   used: UsedTokens | undefined;
   sample: { sample: RateSample; sentMs: number } | null = null;
   failures: GateFailure[] = [];
@@ -355,7 +355,7 @@ export class World {
       ...(run.used === undefined ? {} : { used: run.used }),
     };
     Object.assign(run, {
-      latency: new LatencyNews(),
+      latency: new LatencyChanges(),
       sample: null,
       failures: [],
       recovered: false,

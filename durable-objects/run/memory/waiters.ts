@@ -1,8 +1,8 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
 import { ABANDONED_MS, RPC_WAIT_MS, UNTAKEN_MS, WITHDRAWN_CALLS_MAX } from "../../../src/limits.ts";
 import type { AcquireReply } from "../../../src/objects/methods/calls.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
-import { TurnoverSet } from "../../../src/renewed/set.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
+import { RenewedSet } from "../../../src/renewed/set.ts";
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */
@@ -15,17 +15,17 @@ type WaitingCall = {
 
 /** Single calls that wait for their permit, by call id. Their Workers wait at sockets, after a short while in a request. */
 export class WaitingCalls {
-  readonly #calls = new TurnoverMap<string, WaitingCall>();
+  readonly #calls = new RenewedMap<string, WaitingCall>();
   readonly #send: (callId: string, acquired: AcquireReply) => void;
   /** Ids of calls whose Worker waits only to the end of the turn. */
   #brief: string[] = [];
   /** Calls that wait at their sockets and nowhere else: nothing must be done for them as time passes. */
   #asleep = 0;
   /** Ids of calls that were withdrawn lately, oldest first. */
-  readonly #withdrawn = new TurnoverSet<string>();
+  readonly #withdrawn = new RenewedSet<string>();
 
   /** When the permits were granted that could be sent to nobody, by call: the calls' Workers were between two requests. */
-  readonly #untaken = new TurnoverMap<string, number>();
+  readonly #untaken = new RenewedMap<string, number>();
 
   /** @param send Sends the decision to the socket of a call. */
   constructor(send: (callId: string, acquired: AcquireReply) => void) {

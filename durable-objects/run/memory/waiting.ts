@@ -2,7 +2,7 @@
 import { isWorker } from "../../../src/run/leases/shard.ts";
 import { LONG_POLL_MS, RPC_WAIT_MS } from "../../../src/limits.ts";
 import type { ClaimReply, EndedReply } from "../../../src/objects/methods/groups.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
 
 /** Slots whose attempts a claim has settled, and whether each was answered. */
 export type SettledSlots = ReadonlyMap<number, { answered: boolean }>;
@@ -26,7 +26,7 @@ export const NOTHING_QUEUED: Readonly<ClaimReply> = { ...NO_WORK, claimMore: fal
 
 /** Executors waiting for work, in the order of arrival. One waits once: its newer call makes its older one return. */
 export class WaitingExecutors {
-  #executors = new TurnoverMap<number, WaitingExecutor>();
+  #executors = new RenewedMap<number, WaitingExecutor>();
 
   get size(): number {
     return this.#executors.size;

@@ -13,8 +13,8 @@ import {
   BODY_RETRY_MS,
   LOAD_RETRY_MS,
 } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
-import { TurnoverSet } from "../../../src/renewed/set.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
+import { RenewedSet } from "../../../src/renewed/set.ts";
 import type { InstanceMemory, Member } from "./instance-memory.ts";
 
 /** A group with bodies in R2, in objects numbered from 0. */
@@ -36,9 +36,9 @@ type Held = { seq: number; lines: readonly string[]; chars: number };
 export class BodyCache {
   readonly #deps: BodyCacheDeps;
   /** By name, least recently used first. */
-  readonly #held = new TurnoverMap<string, Held>();
+  readonly #held = new RenewedMap<string, Held>();
   /** Objects that are being read, or wait for it. */
-  readonly #loading = new TurnoverSet<string>();
+  readonly #loading = new RenewedSet<string>();
   /** Objects that are not in R2. */
   readonly #lost = new Map<string, number>();
   #chars = 0;

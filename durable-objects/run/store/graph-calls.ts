@@ -23,7 +23,7 @@ import type { SlotRows } from "./slots.ts";
 import { KeptOutputs } from "./kept-outputs.ts";
 import { outputOf, outputsFrom } from "./outputs.ts";
 import { contentSize, substitutedFacts, type ContentSize } from "./substituted-facts.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
 
 export type GraphCallsDeps = {
   groupOf: (seq: number) => Group | undefined;
@@ -44,7 +44,7 @@ type Made = { ok: true; facts: SlotFacts; callJson: string; isSubstituted?: true
 export class GraphCalls {
   readonly #deps: GraphCallsDeps;
   /** By slot, oldest first. */
-  readonly #made = new TurnoverMap<number, Made>();
+  readonly #made = new RenewedMap<number, Made>();
   #chars = 0;
   /** The arrays that `foreach` tasks were fed with lately: each is parsed once for all of its elements. */
   readonly #elements = new Map<string, Substituted<readonly unknown[]>>();

@@ -5,7 +5,7 @@
  */
 import { HeldBytes, type Hold } from "../../../src/text/bytes/held-bytes.ts";
 import { INSTANCE_BODIES_CHARS_MAX, INSTANCE_LOADS_CHARS_MAX, LOAD_MS_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
 
 /** A cache that counts here. */
 export type Member = {
@@ -15,7 +15,7 @@ export type Member = {
 
 export class InstanceMemory {
   /** Characters by member, least recently changed first; and what makes it give back what it can, and returns the rest. */
-  readonly #members = new TurnoverMap<Member, { chars: number; giveBack: () => number }>();
+  readonly #members = new RenewedMap<Member, { chars: number; giveBack: () => number }>();
   readonly #loads = new HeldBytes({
     bytesMax: INSTANCE_LOADS_CHARS_MAX,
     largeBytesMin: 0,

@@ -3,11 +3,11 @@
  * ended, and a read of its row costs several times as much as all else that inserting it takes.
  */
 import { OUTPUTS_KEPT_CHARS_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
 
 export class KeptOutputs {
   /** By slot, least recently read first; null for a slot that ended without an output. */
-  readonly #texts = new TurnoverMap<number, string | null>();
+  readonly #texts = new RenewedMap<number, string | null>();
   #chars = 0;
 
   /** The output of a slot that has ended; undefined if it is not kept. */

@@ -9,8 +9,8 @@ import { groupSeqOf, indexOf, type SlotFacts } from "../../../src/run/queue/slot
 import { CALL_PAGE_SLOTS_MAX, PAGE_CACHE_BYTES_MAX } from "../../../src/limits.ts";
 import { instanceMemory, type InstanceMemory, type Member } from "./instance-memory.ts";
 import type { StoredPage } from "./records.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
-import { TurnoverSet } from "../../../src/renewed/set.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
+import { RenewedSet } from "../../../src/renewed/set.ts";
 
 /** `place` null = the page has its bodies. `chars`: about what it takes in memory. */
 type CachedPage = {
@@ -32,11 +32,11 @@ export class PageCache {
   readonly #load: (slotId: number) => StoredPage | null;
   readonly #modelsOf: (groupSeq: number) => readonly (string | null)[];
   /** By slot id of the page's first slot, least recently used first. */
-  #pages = new TurnoverMap<number, CachedPage>();
+  #pages = new RenewedMap<number, CachedPage>();
   #current: { page: CachedPage; firstSlot: number } | null = null;
   #chars = 0;
   /** Pages that storage does not have yet. */
-  readonly #unstored = new TurnoverSet<number>();
+  readonly #unstored = new RenewedSet<number>();
 
   readonly #member: Member;
 

@@ -5,7 +5,7 @@
 import type { GroupHeader } from "../../../src/run/group/group.ts";
 import type { StoredSettled } from "../../../src/run/leases/shard.ts";
 import { OPENINGS_KEPT, OPENINGS_RECALLED_MS, SETTLED_OPEN_MAX } from "../../../src/limits.ts";
-import { TurnoverMap } from "../../../src/renewed/map.ts";
+import { RenewedMap } from "../../../src/renewed/map.ts";
 import { countGroup } from "./counters.ts";
 import type { GroupCounts } from "./meta.ts";
 
@@ -22,7 +22,7 @@ export class SettledGroups {
   readonly #open: Set<number>;
   readonly #counts: GroupCounts;
   /** The groups that are not in `#counts`, by number: those that were never opened are missing. */
-  readonly #facts = new TurnoverMap<number, Facts>();
+  readonly #facts = new RenewedMap<number, Facts>();
 
   /** @param stored What a row of a shard has; null = every group was read. */
   constructor(stored: StoredSettled | null) {

@@ -5,7 +5,7 @@
  * calls alone does not.
  */
 import type { Permit } from "../methods/calls.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 type InWindow = Pick<Permit, "parallelGroupId" | "windowOpenedAtMs">;
 
@@ -14,7 +14,7 @@ export type LoneCall = InWindow;
 
 export class LoneCalls {
   /** By run and window. A window has one call that is alone in it at most. */
-  readonly #calls = new TurnoverMap<string, LoneCall>();
+  readonly #calls = new RenewedMap<string, LoneCall>();
 
   /** Number of calls that are alone in their window so far. */
   get size(): number {

@@ -6,8 +6,8 @@
  */
 import { PERMIT_GUARD_MS, PERMITS_PER_REQUEST_MAX } from "../../limits.ts";
 import type { AcquireReply, AcquireRequest } from "../methods/calls.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
-import { TurnoverSet } from "../../renewed/set.ts";
+import { RenewedMap } from "../../renewed/map.ts";
+import { RenewedSet } from "../../renewed/set.ts";
 
 /** A call that requests its permit. */
 export type PermitRequest = {
@@ -25,11 +25,11 @@ export type PermitRequestDeps = {
 
 type Decided = { ok: true; reply: AcquireReply } | { ok: false; error: unknown };
 type Waiting = PermitRequest & { decided: Decided | null };
-type Desk = { waiting: TurnoverSet<Waiting>; sending: Promise<void> | null };
+type Desk = { waiting: RenewedSet<Waiting>; sending: Promise<void> | null };
 
 /** The requests for permits of this isolate, by run. */
 export class PermitRequests {
-  readonly #desks = new TurnoverMap<string, Desk>();
+  readonly #desks = new RenewedMap<string, Desk>();
 
   /** Number of runs for which a request is under way. */
   get size(): number {
@@ -62,7 +62,7 @@ export class PermitRequests {
   #deskOf(runId: string): Desk {
     const known = this.#desks.get(runId);
     if (known !== undefined) return known;
-    const desk = { waiting: new TurnoverSet<Waiting>(), sending: null };
+    const desk = { waiting: new RenewedSet<Waiting>(), sending: null };
     this.#desks.set(runId, desk);
     return desk;
   }

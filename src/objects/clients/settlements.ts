@@ -11,13 +11,13 @@ import type { SingleSettlement } from "../methods/calls.ts";
 import { SETTLE_HANDOVER_MS, SETTLE_SEND_LAG_MS } from "../../limits.ts";
 import { RunCaller } from "./caller.ts";
 import { creditRun, credits } from "./credit/instance.ts";
-import { TurnoverSet } from "../../renewed/set.ts";
+import { RenewedSet } from "../../renewed/set.ts";
 
 type Outbox = {
   /** Not sent yet. */
   waiting: SingleSettlement[];
   /** Sent, but not acknowledged. */
-  sent: TurnoverSet<SingleSettlement>;
+  sent: RenewedSet<SingleSettlement>;
   /** When the request that sends what is waiting has last looked, epoch ms; null = no request does. */
   senderSeenMs: number | null;
   /** When a settlement was last added, epoch ms. */
@@ -109,7 +109,7 @@ async function send(run: RunCaller, settlements: SingleSettlement[]): Promise<vo
 function outboxOf(runId: string): Outbox {
   const known = outboxes.get(runId);
   if (known !== undefined) return known;
-  const outbox = { waiting: [], sent: new TurnoverSet<SingleSettlement>(), senderSeenMs: null, addedAtMs: 0 };
+  const outbox = { waiting: [], sent: new RenewedSet<SingleSettlement>(), senderSeenMs: null, addedAtMs: 0 };
   outboxes.set(runId, outbox);
   return outbox;
 }

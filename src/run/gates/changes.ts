@@ -4,7 +4,7 @@
  */
 import type { GateFailure, GateReport, RateSample, UsedTokens } from "../../gate/wire.ts";
 import { GATE_SAMPLES_MAX } from "../../limits.ts";
-import { LatencyNews, type Answered } from "./latency-changes.ts";
+import { LatencyChanges, type Answered } from "./latency-changes.ts";
 import type { GateTokens } from "../leases/tokens.ts";
 
 /** The fields of a report that speak of the time since the last one. */
@@ -16,7 +16,7 @@ type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 class Batch {
   samples: Aged<RateSample>[] = [];
   readonly failures = new Map<string, Aged<GateFailure>>();
-  readonly latency = new LatencyNews();
+  readonly latency = new LatencyChanges();
   recovered = false;
   used: UsedTokens | null = null;
 
@@ -28,7 +28,7 @@ class Batch {
 /** An attempt that failed in a way that concerns the key. */
 export type Failed = Pick<GateFailure, "class" | "stop" | "hintMs" | "message">;
 
-export class GateNews {
+export class GateChanges {
   #next = new Batch();
   #sent: Batch | null = null;
   #number = 0;

@@ -7,7 +7,7 @@ import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
 import { GATE_FREE_PERMITS, KEY_PROBE_MS, METERS_RETIRE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-changes.ts";
-import { GateNews } from "./changes.ts";
+import { GateChanges } from "./changes.ts";
 import { MeanTokens, type GateTokens } from "../leases/tokens.ts";
 
 /** Why no attempt may start at a gate, and when one may, if that is known. */
@@ -35,8 +35,8 @@ type Who = Pick<GateReport, "run" | "instance" | "weight">;
 /** What of a run a report names. */
 type Reported = { classes: GateReport["classes"]; demand: Demand; lent: number };
 
-export class RunGate {
-  readonly news = new GateNews();
+export class GateClient {
+  readonly news = new GateChanges();
   readonly times = new ExchangeTimes();
   readonly #tokens = new MeanTokens();
   readonly #started: Started = { requests: 0, tokens: 0 };
@@ -375,7 +375,7 @@ export class RunGate {
 
   #written(
     who: Who,
-    { classes, lent, news }: Pick<Reported, "classes" | "lent"> & { news: ReturnType<GateNews["take"]> },
+    { classes, lent, news }: Pick<Reported, "classes" | "lent"> & { news: ReturnType<GateChanges["take"]> },
     nowMs: number,
   ): GateReport {
     const base = { ...this.#started };

@@ -3,13 +3,13 @@
  * each. The run's own limits hold in any case: `max_in_flight`, and the Retry-After that one of its attempts has met.
  */
 import type { Target } from "../leases/shard.ts";
-import { RunGate, type GateWait } from "./gate-client.ts";
+import { GateClient, type GateWait } from "./gate-client.ts";
 import type { GateTokens } from "../leases/tokens.ts";
 
 type Capacity = Pick<Target, "gate" | "maxInFlight">;
 
 export class Upstreams {
-  readonly #gates = new Map<string, RunGate>();
+  readonly #gates = new Map<string, GateClient>();
   readonly #hasGates: boolean;
 
   /** @param hasGates False: the run's own limits alone hold. */
@@ -18,13 +18,13 @@ export class Upstreams {
   }
 
   /** Registers the gate of a target. The largest `maxInFlight` of its targets holds. */
-  add({ gate, maxInFlight }: Capacity): RunGate {
+  add({ gate, maxInFlight }: Capacity): GateClient {
     const known = this.#gates.get(gate);
     if (known !== undefined) {
       known.allow(maxInFlight);
       return known;
     }
-    const fresh = new RunGate({ maxInFlight, isShared: this.#hasGates });
+    const fresh = new GateClient({ maxInFlight, isShared: this.#hasGates });
     this.#gates.set(gate, fresh);
     return fresh;
   }
@@ -88,12 +88,12 @@ export class Upstreams {
     return false;
   }
 
-  get(name: string): RunGate | undefined {
+  get(name: string): GateClient | undefined {
     return this.#gates.get(name);
   }
 
   /** The gates by name. */
-  all(): ReadonlyMap<string, RunGate> {
+  all(): ReadonlyMap<string, GateClient> {
     return this.#gates;
   }
 
@@ -104,7 +104,7 @@ export class Upstreams {
   }
 
   /** Those that decide for all runs: none if the run decides alone. */
-  shared(): Iterable<[string, RunGate]> {
+  shared(): Iterable<[string, GateClient]> {
     return this.#hasGates ? this.#gates : [];
   }
 }

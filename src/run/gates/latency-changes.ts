@@ -13,7 +13,7 @@ export type Answered = {
 
 type Sketches = { whole: LatencySketch; ttfb: Map<string, LatencySketch> };
 
-export class LatencyNews {
+export class LatencyChanges {
   readonly #models = new Map<string, Sketches>();
   #sumMs = 0;
   #count = 0;

@@ -3,7 +3,7 @@ import type { Outcome, StopReason } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { GATE_ATTEMPTS_MAX, RETRY_AFTER_MAX_MS, STOPPED_ATTEMPTS_MAX } from "../../limits.ts";
 import type { AttemptInFlight } from "../leases/shard.ts";
-import type { RunGate } from "./gate-client.ts";
+import type { GateClient } from "./gate-client.ts";
 import { lineOf, type Answered } from "./latency-changes.ts";
 import type { Failed } from "./changes.ts";
 
@@ -14,7 +14,7 @@ export type Throttle = { cause: NonNullable<Failure["stop"]> | "rate_limited" | 
 
 /** Adds the end of an attempt to what is known of its gate, and to what the run reports. */
 export function learnFromEnd(
-  gate: RunGate,
+  gate: GateClient,
   lease: Pick<AttemptInFlight, "startedAtMs" | "target" | "amounts" | "gateTokens">,
   outcome: Outcome,
   nowMs: number,

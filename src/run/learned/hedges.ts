@@ -9,16 +9,16 @@ import type { AttemptInFlight, Target } from "../leases/shard.ts";
 import { groupSeqOf } from "../queue/slot.ts";
 import { ModelPace } from "./pace.ts";
 import { slowTimes, timesOf, type SlowTimes } from "./straggler.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /** An attempt in flight that may be hedged. */
 export type Hedgeable = { lease: AttemptInFlight; hedge: HedgeRule };
 
 export class Hedges {
   /** Attempts that may be hedged, in the order of their starts. */
-  readonly #open = new TurnoverMap<string, Hedgeable>();
+  readonly #open = new RenewedMap<string, Hedgeable>();
   /** The hedge of an attempt, by the attempt's id: both are in flight. */
-  readonly #hedgeOf = new TurnoverMap<string, string>();
+  readonly #hedgeOf = new RenewedMap<string, string>();
   /** By upstream and model; the least recently used first. */
   readonly #paces = new Map<string, ModelPace>();
   /** How long the calls of all runs take, by gate, from the gate's latest grant. */

@@ -4,7 +4,7 @@ import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { UNREPORTED_ENDS_KEPT } from "../../limits.ts";
 import type { Position } from "./shard.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /** What the end of an attempt means for its call. */
 export type Settled = {
@@ -33,7 +33,7 @@ type UnreportedEnd = { settled: Settled; reason: Reason };
  */
 export class UnreportedEnds {
   /** By attempt, oldest first. */
-  readonly #ends = new TurnoverMap<string, UnreportedEnd>();
+  readonly #ends = new RenewedMap<string, UnreportedEnd>();
 
   add(attemptId: string, end: UnreportedEnd): void {
     this.#ends.set(attemptId, end);

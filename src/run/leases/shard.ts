@@ -13,7 +13,7 @@ import type { StoredWindow, WindowGroup } from "./concurrency-window.ts";
 import { groupSeqOf } from "../queue/slot.ts";
 import { zeroTotals, type Totals } from "../measures/totals.ts";
 import type { GateTokens } from "./tokens.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /** The shard of slots that providers' batches answer: their attempts begin and end in one turn. */
 export const PROVIDER_SHARD = 100_000;
@@ -183,10 +183,10 @@ export type AttemptInFlight = {
   window?: WindowGroup;
 };
 
-export type Shard = { id: number; totals: Totals; leases: TurnoverMap<string, AttemptInFlight> };
+export type Shard = { id: number; totals: Totals; leases: RenewedMap<string, AttemptInFlight> };
 
 export function newShard(id: number): Shard {
-  return { id, totals: zeroTotals(), leases: new TurnoverMap() };
+  return { id, totals: zeroTotals(), leases: new RenewedMap() };
 }
 
 /** A lease as it is stored in its shard's row; on start, its target is resolved from the configuration of then. */

@@ -6,7 +6,7 @@
  */
 import type { SingleCall } from "./single-call.ts";
 import type { BucketKey } from "../queue/queue.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /**
  * A call that waits for another's outcome, with its queue bucket. `id`: of a slot, or the position of a single call.
@@ -16,8 +16,8 @@ export type Follower = { bucket: BucketKey; id: number; call: SingleCall | null 
 type Flight = { leader: string; followers: Follower[] };
 
 export class SingleFlight {
-  #byKey = new TurnoverMap<string, Flight>();
-  #keyByLeader = new TurnoverMap<string, string>();
+  #byKey = new RenewedMap<string, Flight>();
+  #keyByLeader = new RenewedMap<string, string>();
 
   /** Makes a call the leader of all that have its in-flight key, unless the key has a leader. */
   lead(key: string, leader: string): void {

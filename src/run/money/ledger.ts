@@ -4,7 +4,7 @@
  * calls `spent + reserved <= limit` holds in every dimension, unless an upstream billed more than was reserved for it.
  */
 import type { Dimension } from "../../errors.ts";
-import { TurnoverMap } from "../../renewed/map.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /** One number per dimension; `usd` is nano-USD, the others are counts. */
 export type Amounts = Record<Dimension, number>;
@@ -33,7 +33,7 @@ export class Ledger {
    */
   readonly reservedByChildren: Amounts = zeroAmounts();
   #limits: Limits;
-  readonly #attempts = new TurnoverMap<string, Amounts>();
+  readonly #attempts = new RenewedMap<string, Amounts>();
   readonly #children = new Map<string, Amounts>();
 
   constructor(limits: Limits) {

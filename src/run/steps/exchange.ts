@@ -3,7 +3,7 @@ import type { GateGrant, GateReport, RateSample, WorkClass } from "../../gate/wi
 import { WORK_CLASSES } from "../../gate/wire.ts";
 import { GATE_SLEEP_DEADLINE_MS } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
-import type { RunGate } from "../gates/gate-client.ts";
+import type { GateClient } from "../gates/gate-client.ts";
 import { announced } from "./metered.ts";
 import { demandAt } from "./waiting.ts";
 
@@ -106,7 +106,7 @@ export function sampled(state: EngineState, samples: Readonly<Record<string, Rat
  * log already, and so is that it waits: reasons that take turns make no entries. A run without calls there logs nothing, because
  * nothing may follow the end of its last group; it logs the change with the first exchange for later calls.
  */
-function change(state: EngineState, name: string, apply: (gate: RunGate) => void, nowMs: number): void {
+function change(state: EngineState, name: string, apply: (gate: GateClient) => void, nowMs: number): void {
   const gate = state.upstreams.get(name);
   if (gate === undefined) return;
   const { loggedReason: before, hasReportedFailures: isKnown } = gate;

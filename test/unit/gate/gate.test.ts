@@ -1,6 +1,6 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { LatencyNews } from "../../../src/run/gates/latency-changes.ts";
+import { LatencyChanges } from "../../../src/run/gates/latency-changes.ts";
 import { Gate } from "../../../src/gate/gate.ts";
 import { EMPTY_MEMORY } from "../../../src/gate/memory.ts";
 import type { GateSettings, PenaltySettings } from "../../../src/gate/settings.ts";
@@ -52,7 +52,7 @@ describe("a gate of which nothing is known", () => {
   it("reports to a new run how long the calls of all runs take, and one that exchanges often no more", () => {
     const gate = newGate();
     const answered = (latencyMs: number): void => news.answered({ model: "m", latencyMs });
-    const news = new LatencyNews();
+    const news = new LatencyChanges();
     for (let latencyMs = 100; latencyMs <= 2_000; latencyMs += 100) answered(latencyMs);
     const first = gate.exchange(gateReport("a", 1, { inFlight: 8, succeeded: 20, latency: news.reported }), 0);
     const [told] = first.latency ?? [];

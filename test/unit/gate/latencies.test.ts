@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { LatencyNews, lineOf } from "../../../src/run/gates/latency-changes.ts";
+import { LatencyChanges, lineOf } from "../../../src/run/gates/latency-changes.ts";
 import { Latencies } from "../../../src/gate/latencies.ts";
 import type { ModelLatency } from "../../../src/gate/wire.ts";
 import { GATE_MODELS_MAX, HEDGE_SAMPLES_MIN, SKETCH_FADES_AT } from "../../../src/limits.ts";
 
 /** What runs report of attempts at a model that took so long, with the first byte after a tenth of it. */
 function reported(model: string, latenciesMs: readonly number[]): readonly ModelLatency[] {
-  const news = new LatencyNews();
+  const news = new LatencyChanges();
   for (const latencyMs of latenciesMs)
     news.answered({ model, latencyMs, ttfb: { ms: latencyMs / 10, line: lineOf(latencyMs, null) } });
   return news.reported?.models ?? [];
@@ -30,7 +30,7 @@ describe("the times of a key's models", () => {
   });
 
   it("have no first byte where none was measured", () => {
-    const news = new LatencyNews();
+    const news = new LatencyChanges();
     news.answered({ model: "m", latencyMs: 40 });
     const latencies = new Latencies();
     latencies.add(news.reported?.models ?? []);

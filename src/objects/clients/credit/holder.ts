@@ -17,7 +17,7 @@ import { CREDIT_CALLS_KEPT_MAX } from "../../../limits.ts";
 import type { SingleSettlement } from "../../methods/calls.ts";
 import type { Remaining, Sampled } from "../../methods/types.ts";
 import type { CreditReportReply } from "../../methods/credit.ts";
-import { TurnoverMap } from "../../../renewed/map.ts";
+import { RenewedMap } from "../../../renewed/map.ts";
 
 /** A call that the run object does not know yet. */
 type HeldCall = {
@@ -49,7 +49,7 @@ export class CreditHolder {
   readonly #templates = new Templates(() => null);
   readonly #window: CoalescingWindow;
   readonly #upstreams: ReadonlySet<string>;
-  readonly #held = new TurnoverMap<string, HeldCall>();
+  readonly #held = new RenewedMap<string, HeldCall>();
   #permits = 0;
   #inFlight = 0;
   #runRemainingNanoUsd: number | null = null;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { RunGate } from "../../../../src/run/gates/gate-client.ts";
+import { GateClient } from "../../../../src/run/gates/gate-client.ts";
 import type { GateGrant } from "../../../../src/gate/wire.ts";
 import {
   GATE_FREE_PERMITS,
@@ -16,16 +16,16 @@ const WHO = { run: "run_1", instance: "i", weight: 1 };
 const NOBODY = { waiting: 0, tokensPerCall: 0 };
 const CLASSES = { interactive: NOBODY, standard: NOBODY, batch: NOBODY };
 
-function gateOf(): RunGate {
-  return new RunGate({ maxInFlight: 512, isShared: true });
+function gateOf(): GateClient {
+  return new GateClient({ maxInFlight: 512, isShared: true });
 }
 
-function report(gate: RunGate, nowMs: number, waiting = 0) {
+function report(gate: GateClient, nowMs: number, waiting = 0) {
   return gate.report(WHO, { classes: CLASSES, demand: { waiting }, lent: 0 }, nowMs);
 }
 
 /** A gate that has replied to its first report with this grant. */
-function granted(grant: GateGrant, nowMs = 0): RunGate {
+function granted(grant: GateGrant, nowMs = 0): GateClient {
   const gate = gateOf();
   report(gate, nowMs);
   gate.granted(grant, nowMs);
@@ -33,7 +33,7 @@ function granted(grant: GateGrant, nowMs = 0): RunGate {
 }
 
 /** How many attempts start one after the other, until one must wait. */
-function startAll(gate: RunGate, nowMs: number, most = 1_000): number {
+function startAll(gate: GateClient, nowMs: number, most = 1_000): number {
   let started = 0;
   for (; started < most && gate.waitOf(nowMs) === null; started++) gate.started(TOKENS, nowMs);
   return started;
@@ -150,7 +150,7 @@ describe("a chunk", () => {
 
 describe("a run that waits", () => {
   /** A gate with a report of nine that wait, and this reply to it. */
-  const waitingAt = (grant: GateGrant): RunGate => {
+  const waitingAt = (grant: GateGrant): GateClient => {
     const gate = gateOf();
     report(gate, 0, 9);
     gate.granted(grant, 0);

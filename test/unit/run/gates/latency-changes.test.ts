@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { LatencyNews, lineOf } from "../../../../src/run/gates/latency-changes.ts";
+import { LatencyChanges, lineOf } from "../../../../src/run/gates/latency-changes.ts";
 import { GATE_MODELS_MAX, GATE_TTFB_LINES_MAX } from "../../../../src/limits.ts";
 
-const countsOf = (news: LatencyNews) =>
+const countsOf = (news: LatencyChanges) =>
   news.reported?.models?.map(({ model, whole, ttfb }) => ({
     model,
     whole: whole.reduce((sum, [, count]) => sum + count, 0),
@@ -11,7 +11,7 @@ const countsOf = (news: LatencyNews) =>
 
 describe("the times that a run reports", () => {
   it("are by model, and those to the first byte by line", () => {
-    const news = new LatencyNews();
+    const news = new LatencyChanges();
     news.answered({ model: "a", latencyMs: 10, ttfb: { ms: 1, line: "3" } });
     news.answered({ model: "a", latencyMs: 20, ttfb: { ms: 2, line: "4" } });
     news.answered({ model: "b", latencyMs: 60 });
@@ -23,11 +23,11 @@ describe("the times that a run reports", () => {
   });
 
   it("are none if no attempt has ended", () => {
-    expect(new LatencyNews().reported).toBeNull();
+    expect(new LatencyChanges().reported).toBeNull();
   });
 
   it("have bounds: models and lines beyond them are left out, and count in the mean", () => {
-    const news = new LatencyNews();
+    const news = new LatencyChanges();
     for (let at = 0; at <= GATE_MODELS_MAX; at++) news.answered({ model: `m${at}`, latencyMs: at });
     for (let at = 0; at <= GATE_TTFB_LINES_MAX; at++)
       news.answered({ model: "m0", latencyMs: 0, ttfb: { ms: 1, line: `${at}` } });

@@ -1,12 +1,12 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { REMOVED_MAX, TurnoverMap } from "../../../src/renewed/map.ts";
-import { TurnoverSet } from "../../../src/renewed/set.ts";
+import { REMOVED_MAX, RenewedMap } from "../../../src/renewed/map.ts";
+import { RenewedSet } from "../../../src/renewed/set.ts";
 
 describe("a map of entries that come and go", () => {
   it("behaves as a Map, however many entries were removed", () => {
-    const [map, plain] = [new TurnoverMap<number, string>(), new Map<number, string>()];
+    const [map, plain] = [new RenewedMap<number, string>(), new Map<number, string>()];
     for (let key = 0; key < 4 * REMOVED_MAX; key++) {
       for (const each of [map, plain]) each.set(key, `v${key}`).set(key % 7, "low");
       expect(map.delete(key - 40)).toBe(plain.delete(key - 40));
@@ -27,7 +27,7 @@ describe("a map of entries that come and go", () => {
 
   it("begins with the entries that it is given", () => {
     expect([
-      ...new TurnoverMap([
+      ...new RenewedMap([
         ["a", 1],
         ["b", 2],
       ]),
@@ -38,7 +38,7 @@ describe("a map of entries that come and go", () => {
   });
 
   it("skips entries that a loop over it removes", () => {
-    const map = new TurnoverMap(Array.from({ length: 100 }, (_, key) => [key, key] as const));
+    const map = new RenewedMap(Array.from({ length: 100 }, (_, key) => [key, key] as const));
     const seen: number[] = [];
     for (const [key] of map) {
       seen.push(key);
@@ -51,7 +51,7 @@ describe("a map of entries that come and go", () => {
 
 describe("a set of members that come and go", () => {
   it("behaves as a Set", () => {
-    const [set, plain] = [new TurnoverSet<number>(), new Set<number>()];
+    const [set, plain] = [new RenewedSet<number>(), new Set<number>()];
     for (let member = 0; member < 4 * REMOVED_MAX; member++) {
       for (const each of [set, plain]) each.add(member).add(3);
       expect(set.delete(member - 40)).toBe(plain.delete(member - 40));
@@ -103,15 +103,15 @@ describe("the memory of what has come and gone", () => {
   const allBytes = PASSING * VALUE_BYTES;
 
   it("is free after V8's next collection of young objects", () => {
-    const map = new TurnoverMap<number, object>();
+    const map = new RenewedMap<number, object>();
     const ofMap = bytesLeftBy({ add: (key, value) => map.set(key, value), remove: (key) => map.delete(key) });
     expect(ofMap).toBeLessThan(allBytes / 4);
-    const set = new TurnoverSet<object>();
+    const set = new RenewedSet<object>();
     const ofSet = bytesLeftBy({ add: (_, value) => set.add(value), remove: (_, value) => set.delete(value) });
     expect(ofSet).toBeLessThan(allBytes / 4);
   });
 
-  it("is not free if it has gone through a Map, which is why there is a TurnoverMap", () => {
+  it("is not free if it has gone through a Map, which is why there is a RenewedMap", () => {
     const map = new Map<number, object>();
     const left = bytesLeftBy({ add: (key, value) => map.set(key, value), remove: (key) => map.delete(key) });
     expect(left).toBeGreaterThan(allBytes / 2);
