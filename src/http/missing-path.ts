@@ -6,22 +6,24 @@ import type { Reason } from "../errors.ts";
 import { withoutToken } from "./dialect-path.ts";
 
 /** The methods of all paths by the table; read at the first miss. */
-let router: TrieRouter<Method> | null = null;
+let router: TrieRouter<{ method: Method; pattern: string }> | null = null;
 
-/** The methods that a path answers to; none = there is no such path. */
+/** The methods that a path answers to; none = there is no such path. A path that a route names in full has that route's only. */
 export function methodsOf(path: string): string[] {
   router ??= allPaths();
   const methods = new Set<string>();
-  for (const [method] of router.match("ALL", path)[0]) {
+  const fitting = router.match("ALL", path)[0].map(([route]) => route);
+  const named = fitting.filter(({ pattern }) => pattern === path);
+  for (const { method } of named.length > 0 ? named : fitting) {
     methods.add(method);
     if (method === "GET") methods.add("HEAD");
   }
   return [...methods];
 }
 
-function allPaths(): TrieRouter<Method> {
-  const paths = new TrieRouter<Method>();
-  for (const route of ROUTES) paths.add("ALL", patternOf(route), route.method);
+function allPaths(): TrieRouter<{ method: Method; pattern: string }> {
+  const paths = new TrieRouter<{ method: Method; pattern: string }>();
+  for (const route of ROUTES) paths.add("ALL", patternOf(route), { method: route.method, pattern: patternOf(route) });
   return paths;
 }
 

@@ -95,8 +95,7 @@ public final class Fanout {
       this(code, message, status, retryable, Map.of());
     }
 
-    FanoutException(
-        String code, String message, int status, boolean retryable, Map<?, ?> facts) {
+    FanoutException(String code, String message, int status, boolean retryable, Map<?, ?> facts) {
       super(message);
       this.code = code;
       this.status = status;

@@ -12,6 +12,8 @@ const response = z.strictObject({
   content: content.optional(),
 });
 const operation = z.strictObject({
+  // An extension: the guide of the route.
+  "x-guide": z.string().regex(/^(?:docs|stubs)\/[\w/-]+\.md(?:#[\w-]+)?$|^README\.md(?:#[\w-]+)?$/),
   tags: z.tuple([z.string().min(1)]),
   summary: z.string().min(1),
   description: z.string().optional(),
