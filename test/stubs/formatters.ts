@@ -26,6 +26,7 @@ export const FORMATTERS: readonly Formatter[] = [
       "stubs/pyodide/fanout_pyodide.py",
       "test/stubs/drivers/python.py",
       "test/stubs/drivers/python-async.py",
+      "test/clients/packages/program.py",
     ],
   },
   {
