@@ -6,11 +6,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { packJavaScript } from "../../scripts/pack/javascript.ts";
 import { type Ended, Folder } from "../unit/bin/command.ts";
 import { documentOf, startWorld, type World } from "./world.ts";
 
 const WORKFLOWS = join(import.meta.dirname, "../../examples/workflows");
-const ROOT = join(import.meta.dirname, "../..");
 
 let world: World;
 beforeAll(async () => void (world = await startWorld()));
@@ -237,7 +237,7 @@ describe("the package", () => {
     try {
       const call = promisify(execFile);
       const env = { PATH: process.env["PATH"], HOME: process.env["HOME"] };
-      await call("npm", ["pack", "--silent", "--pack-destination", place], { cwd: ROOT, env });
+      packJavaScript(place);
       const [tarball = ""] = await readdir(place);
       // The command needs no package beside it, so none is fetched.
       spawnSync("tar", ["-xzf", join(place, tarball), "-C", place]);
@@ -263,8 +263,10 @@ describe("the package", () => {
         code: 1,
         stdout: expect.stringContaining('body.prompt: recorded "two", requested "one"'),
       });
-      // With the whole environment: it may say where the registry is.
-      const npx = await call("npx", ["--yes", "--package", join(place, tarball), "fanout", "--help"], { cwd: place });
+      const npx = await call("npx", ["--offline", "--yes", "--package", join(place, tarball), "fanout", "--help"], {
+        env,
+        cwd: place,
+      });
       expect(npx.stdout).toContain("fanout COMMAND");
     } finally {
       await rm(place, { recursive: true, force: true });

@@ -1,9 +1,8 @@
 /** The Python package: built, installed from its file into an empty environment, and used as its user would. */
-import { spawn, spawnSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { packPython } from "../../../scripts/pack/python.ts";
 import { ROOT } from "../../../scripts/root.ts";
@@ -11,6 +10,7 @@ import { VERSION } from "../../../src/version.ts";
 import { startGateway, type Gateway } from "../../support/gateway.ts";
 import { reportLeftOut } from "../../support/left-out.ts";
 import { missingPackage, PACKAGES } from "../../support/python-packages.ts";
+import { run } from "./run.ts";
 
 const PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"];
 
@@ -28,24 +28,11 @@ describe.skipIf(missing !== null)("the Python package", () => {
   const python = join(place, "env/bin/python");
   let gateway: Gateway;
 
-  /** Runs a command to its end, in an empty folder, and returns what it prints. Fails if it fails. */
-  async function run(command: string, args: readonly string[], vars: Record<string, string> = {}): Promise<string> {
-    const env = { PATH: process.env["PATH"] ?? "", HOME: place, PYTHONDONTWRITEBYTECODE: "1", ...vars };
-    const child = spawn(command, args, { cwd: place, env, stdio: ["ignore", "pipe", "pipe"] });
-    const ended = new Promise<number | null>((resolve, reject) => {
-      child.once("error", reject);
-      child.once("close", resolve);
-    });
-    const [status, printed, complaint] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
-    expect({ status, complaint: status === 0 ? "" : complaint + printed }).toEqual({ status: 0, complaint: "" });
-    return printed;
-  }
-
   beforeAll(async () => {
     packPython(place, PACKAGES);
     gateway = await startGateway();
-    await run("python3", ["-m", "venv", "--without-pip", "env"]);
-    await run("python3", [...PIP, "--python", python, "install", "--no-index", wheel]);
+    await run(place, "python3", ["-m", "venv", "--without-pip", "env"]);
+    await run(place, "python3", [...PIP, "--python", python, "install", "--no-index", wheel]);
   });
   afterAll(async () => {
     await gateway.stop();
@@ -68,7 +55,7 @@ describe.skipIf(missing !== null)("the Python package", () => {
   });
 
   it("makes a first batch three commands after an empty environment", async () => {
-    await run("python3", ["-m", "venv", "--without-pip", "empty"]);
+    await run(place, "python3", ["-m", "venv", "--without-pip", "empty"]);
     const opened = await gateway.openRun();
     const commands = [
       `pip install --no-index ${wheel}`,
@@ -79,13 +66,13 @@ describe.skipIf(missing !== null)("the Python package", () => {
     const pip = `pip() { PATH=$OUTSIDE python3 ${PIP.join(" ")} --python empty/bin/python "$@"; }`;
     const outside = process.env["PATH"] ?? "";
     const path = `${join(place, "empty/bin")}:${outside}`;
-    const printed = await run("bash", ["-ec", [pip, ...commands].join("\n")], { PATH: path, OUTSIDE: outside });
+    const printed = await run(place, "bash", ["-ec", [pip, ...commands].join("\n")], { PATH: path, OUTSIDE: outside });
     expect(printed).toBe("['one', 'two']\n");
   });
 
   it("is byte for byte what the gateway serves", async () => {
     for (const [name, lang] of Object.entries({ fanout: "python", fanout_async: "python-async" })) {
-      const path = (await run(python, ["-c", `import ${name}; print(${name}.__file__)`])).trim();
+      const path = (await run(place, python, ["-c", `import ${name}; print(${name}.__file__)`])).trim();
       expect(path).toContain(place);
       expect(readFileSync(path, "utf8")).toBe(await (await fetch(`${gateway.url}/stubs/${lang}`)).text());
     }
@@ -94,7 +81,7 @@ describe.skipIf(missing !== null)("the Python package", () => {
   it("runs a typed program, and knows its version", async () => {
     const { token } = await gateway.openRun({ budget: { calls: 20 } });
     const program = join(import.meta.dirname, "program.py");
-    const printed = await run(python, [program], { FANOUT_URL: gateway.url, FANOUT_TOKEN: token });
+    const printed = await run(place, python, [program], { FANOUT_URL: gateway.url, FANOUT_TOKEN: token });
     expect(JSON.parse(printed)).toEqual([["one", "two", "five"], ["three", "four"], 1, 16, VERSION]);
   });
 
@@ -102,17 +89,17 @@ describe.skipIf(missing !== null)("the Python package", () => {
     const { token } = await gateway.openRun();
     const readme = readFileSync(join(ROOT, "packages/python/README.md"), "utf8");
     const [, program = ""] = /^```python\n(.*?)^```$/ms.exec(readme) ?? [];
-    const printed = await run(python, ["-c", program], { FANOUT_URL: gateway.url, FANOUT_TOKEN: token });
+    const printed = await run(place, python, ["-c", program], { FANOUT_URL: gateway.url, FANOUT_TOKEN: token });
     expect(printed).toBe("['Again: one', 'Again: two']\n");
   });
 
   it("has types that fit its functions, accept right uses and reject wrong ones", async () => {
     const vars = { PYTHONPATH: PACKAGES };
-    await run(python, ["-m", "mypy.stubtest", "fanout", "fanout_async"], vars);
+    await run(place, python, ["-m", "mypy.stubtest", "fanout", "fanout_async"], vars);
     const program = join(import.meta.dirname, "program.py");
     // A wrong use that is accepted is an ignore that nothing needs.
     const strict = ["--strict", "--warn-unused-ignores", "--cache-dir", join(place, "cache")];
-    await run(python, ["-m", "mypy", ...strict, program], vars);
+    await run(place, python, ["-m", "mypy", ...strict, program], vars);
   });
 });
 
