@@ -337,7 +337,7 @@ describe("every reply", () => {
 });
 
 describe("discovery", () => {
-  it.each(["/", "/health", "/limits", "/openapi.json", "/stubs", "/stubs/python"])(
+  it.each(["/", "/health", "/limits", "/openapi.json", "/llms.txt", "/stubs", "/stubs/python"])(
     "%s needs no credential",
     async (path) => {
       expect((await world.send(path)).status).toBe(200);

@@ -34,6 +34,13 @@ export const discovery = family("Discovery", {
     summary: "This reference as a page",
     replies: { 200: asText("The page", "text/html") },
   },
+  "GET /llms.txt": {
+    auth: null,
+    guide: "README.md",
+    link: "llms",
+    summary: "Tells coding agents how to use the gateway",
+    replies: { 200: asText("Markdown in the form of llmstxt.org", "text/plain") },
+  },
   "GET /ui": { ...page("The page that lists runs, for the operator", "The page", "text/html"), link: "ui" },
   "GET /ui/runs/:id": {
     ...page("The page of a run: money, progress, failures and a timeline, live", "The page", "text/html"),

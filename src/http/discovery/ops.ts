@@ -9,6 +9,7 @@ import { BODY_BYTES, ROUTES } from "../../contract/routes/table.ts";
 import { configWarnings } from "../../config-warnings.ts";
 import { configOf } from "../../env.ts";
 import { Refusal, toWire } from "../../errors.ts";
+import { llmsText } from "../docs/llms.ts";
 import { openApiText } from "../openapi/document.ts";
 import { VERSION } from "../../version.ts";
 import type { Handlers } from "../handler.ts";
@@ -50,6 +51,7 @@ const stubs: StubList = {
 };
 
 const openApi = new Prepared(openApiText);
+const forAgents = new Prepared(() => llmsText(openApiText(), stubs.data));
 
 export const opsHandlers = {
   "GET /": (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }),
@@ -64,6 +66,7 @@ export const opsHandlers = {
   },
   "GET /limits": (c) => c.json(shownLimits),
   "GET /openapi.json": (c) => openApi.send(c, { "content-type": "application/json" }),
+  "GET /llms.txt": (c) => forAgents.send(c, { "content-type": "text/plain; charset=utf-8" }),
   "GET /stubs": (c) => c.json(stubs),
   "GET /stubs/:lang": (c) => {
     const lang = c.req.param("lang");

@@ -5,10 +5,12 @@ import type { Html } from "./text.ts";
 const HEADERS = `-H "authorization: Bearer $FANOUT_TOKEN" \\
   -H 'content-type: application/json'`;
 
-const ONE_CALL = `curl -s $FANOUT_URL/query ${HEADERS} \\
+/** One call, as a command of a shell. */
+export const ONE_CALL = `curl -s $FANOUT_URL/query ${HEADERS} \\
   -d '{"prompt":"Say it again."}'`;
 
-const LIST_OF_CALLS = `curl -s $FANOUT_URL/batch ${HEADERS} \\
+/** Several calls, as a command of a shell. */
+export const LIST_OF_CALLS = `curl -s $FANOUT_URL/batch ${HEADERS} \\
   -d '{"prompts":["one","two","three"]}'`;
 
 /** Guide pages of the source's `docs` folder, and what each explains. The gateway does not serve them. */

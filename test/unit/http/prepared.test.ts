@@ -5,7 +5,7 @@ const app = createApp();
 const env = { ADMIN_KEY: "k".repeat(32), UPSTREAMS: { sim: { kind: "simulated" } } };
 const read = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers }, env);
 
-describe.each(["/docs", "/openapi.json"])("%s", (path) => {
+describe.each(["/docs", "/openapi.json", "/llms.txt"])("%s", (path) => {
   it("is not sent again to a client that has it", async () => {
     const first = await read(path);
     const etag = first.headers.get("etag") ?? "";
