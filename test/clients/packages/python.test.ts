@@ -1,6 +1,7 @@
 /** The Python package: built, installed from its file into an empty environment, and used as its user would. */
 import { spawnSync } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -19,16 +20,17 @@ reportLeftOut("the Python package", missing);
 
 /** The machine's own setuptools may be too old to build the wheel, and `import` would find it. */
 function missingSetuptools(): string | null {
-  return readdirSync(PACKAGES).includes("setuptools") ? null : "Python package setuptools";
+  return existsSync(join(PACKAGES, "setuptools")) ? null : "Python package setuptools";
 }
 
 describe.skipIf(missing !== null)("the Python package", () => {
-  const place = mkdtempSync(join(tmpdir(), "fanout-wheel-"));
+  const place = join(tmpdir(), `fanout-wheel-${randomUUID()}`);
   const wheel = `fanout_gateway-${VERSION}-py3-none-any.whl`;
   const python = join(place, "env/bin/python");
   let gateway: Gateway;
 
   beforeAll(async () => {
+    mkdirSync(place);
     packPython(place, PACKAGES);
     gateway = await startGateway();
     await run(place, "python3", ["-m", "venv", "--without-pip", "env"]);
