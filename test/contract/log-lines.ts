@@ -87,6 +87,17 @@ const FACTS = {
     aborted_calls: z.int().optional(),
     saved_usd: z.strictObject({ worst_usd: z.number(), likely_usd: z.number() }).optional(),
     shadow: z.boolean().optional(),
+    narrowed_by: z
+      .strictObject({
+        by: z.literal("budget"),
+        dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]),
+        width: z.int(),
+        of: z.int(),
+        share: z.number(),
+        per_call: z.number(),
+        remedy: z.string(),
+      })
+      .optional(),
   },
   budget_refused: {
     ...call,
