@@ -653,13 +653,11 @@ export const TURN_NOW_MS = 10_000;
  * has a socket waits there after RPC_WAIT_MS.
  */
 export const LONG_POLL_MS = 20_000;
-/** Time after which a queued call counts as left by its Worker, which neither waits nor opens a socket, ms. */
-export const ABANDONED_MS = 10_000;
 /**
- * Time after which a permit is taken back that was granted while its call's Worker was between two requests, ms. A Worker
- * that lives comes back within a round trip, or requests its permit anew.
+ * Time after which a queued call counts as left by its Worker, which neither waits nor opens a socket, ms. It gets no permit meanwhile,
+ * so that it costs nobody anything; a Worker on a loaded machine is slower than a round trip.
  */
-export const UNTAKEN_MS = 1_000;
+export const ABANDONED_MS = 10_000;
 /**
  * Time for which a lane keeps answers that it cannot deliver, ms: longer than a deploy or a platform fault of one
  * object.

@@ -6,7 +6,7 @@ import { applyReport } from "../../src/run/steps/report-credit.ts";
 import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
 import { endCall, endReplayedCall } from "../../src/run/steps/end-call.ts";
 import { timeoutOf } from "../../src/run/steps/dispatch.ts";
-import { enqueueCall } from "../../src/run/steps/enqueue.ts";
+import { enqueueCall, resumeCall } from "../../src/run/steps/enqueue.ts";
 import { heartbeat, settle, takeBack } from "../../src/run/steps/settle.ts";
 import type { Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
@@ -106,7 +106,7 @@ export function acquire(
   // Another connection has brought the withdrawal first.
   if (run.waitingCalls.isWithdrawn(callId)) return reply({ ok: "wait" });
   if (!waits) run.waitingCalls.addBrief(callId);
-  if (run.waitingCalls.wait(callId, reply, nowMs)) return;
+  if (run.waitingCalls.wait(callId, reply, nowMs)) return resumeCall(run.engine, callId, nowMs);
   const target = run.targets.resolve(facts.model);
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
   const recordKey = recordKeyOf(run, request);
@@ -225,7 +225,6 @@ function unreadPermit(run: SingleCalls, { callId, attempt, facts }: AcquireReque
   const inFlight = run.engine.attempts.get(`${callId}.${attempt}`);
   if (inFlight === undefined) return null;
   const { lease } = inFlight;
-  run.waitingCalls.taken(callId);
   heartbeat(run.engine, [lease.attemptId], nowMs);
   return permitOf({ lease, timeoutMs: timeoutOf(facts, lease.target) }, lease.window ?? null);
 }

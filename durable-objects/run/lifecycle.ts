@@ -7,6 +7,7 @@ import { owedGates } from "../../src/run/steps/metered.ts";
 import { startableGroup } from "../../src/run/steps/dispatch.ts";
 import { callIdOf } from "../../src/run/log.ts";
 import { hedgeableGroup } from "../../src/run/steps/start-hedges.ts";
+import { putBack } from "../../src/run/steps/put-back.ts";
 import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { configOf } from "../../src/env.ts";
@@ -412,7 +413,11 @@ export class RunLifecycle implements AlarmHost {
     for (const { to, signal } of run.takeSignals()) {
       const isSent = this.sockets.signal(to, signal);
       const isPermit = signal.type === "reply" && signal.reply.ok === true;
-      if (!isSent && isPermit && to.kind === "call") run.waitingCalls.untaken(to.callId, nowMs);
+      if (!isSent && isPermit && to.kind === "call" && putBack(run.engine, to.callId, nowMs)) {
+        run.waitingCalls.addAway(to.callId, nowMs);
+        // Another call may have the permit.
+        setTimeout(() => this.#commits.poke(), 0);
+      }
     }
     const { engine } = run;
     const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;

@@ -144,6 +144,7 @@ export class RunState {
         substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),
         countElements: (source) => calls.countElements(source),
         bodyOf: (slotId) => calls.bodyStateOf(slotId),
+        isAway: (callId) => this.waitingCalls.isAway(callId),
         targetOf: (group, modelIndex) => this.targets.ofGroup(group, modelIndex),
         targetOfLease: (lease) => this.targets.ofLease(lease),
         ...(this.replay === null ? {} : { replay: this.replay }),

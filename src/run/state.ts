@@ -60,6 +60,10 @@ export type EngineDeps = {
    */
   bodyOf?: (slotId: number) => BodyState;
   /**
+   * Whether the Worker of a single call is away: it waits for its permit neither in a request nor at a socket. Absent = none is.
+   */
+  isAway?: (callId: string) => boolean;
+  /**
    * The facts of a graph's slot with the outputs in it that its task refers to, or why it cannot be sent. Absent = no group
    * has a graph.
    */
@@ -517,13 +521,16 @@ function noElements(): ElementCount {
   throw new Error("this engine runs no graphs");
 }
 
-/** Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. */
-function countCall({ totals }: Shard, { windowPosition }: SingleCall): void {
-  totals.singleCalls += 1;
+/**
+ * Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. `by` -1: the attempt is taken
+ * back, and counted when it starts again.
+ */
+export function countCall({ totals }: Shard, { windowPosition }: SingleCall, by: 1 | -1 = 1): void {
+  totals.singleCalls += by;
   if (windowPosition === "second") {
-    totals.windowGroups += 1;
-    totals.groupedCalls += 2;
+    totals.windowGroups += by;
+    totals.groupedCalls += 2 * by;
   } else if (windowPosition === "later") {
-    totals.groupedCalls += 1;
+    totals.groupedCalls += by;
   }
 }

@@ -2,14 +2,17 @@
  * Permits of clients that leave: one that its client does not take is given back at once and costs nothing, wherever the grant
  * is when the client leaves. Each test forces one order of events.
  */
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
 import { acquire, watchClient } from "../../src/executors/permit.ts";
 import { RunObject } from "../../src/index.ts";
-import { UNTAKEN_MS } from "../../src/limits.ts";
+import { ABANDONED_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/objects/methods/calls.ts";
+import { RunSockets } from "../../durable-objects/run/sockets/hub.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
+import { logOf, ofType } from "../support/objects-log.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 
@@ -21,6 +24,15 @@ const UNSENT = {
   answered: false,
   retryAfterMs: null,
   latencyMs: 0,
+} as const;
+
+const ANSWERED = {
+  kind: "success",
+  text: "ok",
+  model: "x",
+  finishReason: "stop",
+  usage: null,
+  latencyMs: 1,
 } as const;
 
 /** A run of one permit, which the call "first" has. */
@@ -44,7 +56,7 @@ async function expectFree(run: TestRun): Promise<void> {
 }
 
 /** Holds a method's calls until it is released: `before` they do anything, or `after`, so that only their replies wait. */
-function held(method: "withdraw" | "acquireMany", place: "before" | "after"): () => void {
+function held(method: "withdraw" | "acquireMany" | "acquire", place: "before" | "after"): () => void {
   const plain = RunObject.prototype[method] as (...args: unknown[]) => Promise<unknown>;
   const gate = { isOpen: false };
   const opened = async (): Promise<void> => {
@@ -63,9 +75,12 @@ function held(method: "withdraw" | "acquireMany", place: "before" | "after"): ()
 }
 
 /** A Worker's call that waits for its permit, and its client. */
-function workersCall(run: TestRun): { client: AbortController; permit: Promise<unknown> } {
+function workersCall(
+  run: TestRun,
+  callId: string = crypto.randomUUID(),
+): { client: AbortController; permit: Promise<unknown> } {
   const client = new AbortController();
-  const request = acquireRequest(crypto.randomUUID(), facts);
+  const request = acquireRequest(callId, facts);
   return { client, permit: acquire(new RunCaller(env, run.id), request, watchClient(client.signal)) };
 }
 
@@ -135,28 +150,124 @@ describe("the permit of a call whose client leaves", () => {
   });
 });
 
-describe("a permit that could be sent to nobody", () => {
-  async function grantedToNobody(): Promise<TestRun> {
+describe("a queued call whose Worker is away", () => {
+  /** A call that waits behind "first", whose Worker's second request is on its way while "first" ends. */
+  async function awayCall(): Promise<{ run: TestRun; permit: Promise<unknown>; comeBack: () => void }> {
     const run = await fullRun();
-    expect(await run.object.acquireMany([acquireRequest("away", facts)], [])).toEqual([{ ok: "wait" }]);
+    const comeBack = held("acquire", "before");
+    const { permit } = workersCall(run, "away");
+    await expect.poll(() => pendingOf(run)).toBe(2);
     await firstEnds(run);
-    expect(await reservedOf(run)).toBe(1);
-    return run;
+    return { run, permit, comeBack };
   }
 
-  it("is given back after a moment, at no cost", async () => {
-    const run = await grantedToNobody();
-    skipTime(UNTAKEN_MS);
-    await expect.poll(() => reservedOf(run)).toBe(0);
+  const endsOf = async (run: TestRun): Promise<unknown[]> =>
+    ofType(await logOf(run), "slot_completed").map(({ call_id, status }) => [call_id, status]);
+
+  it("holds no permit, and leaves it to the next call", async () => {
+    const { run } = await awayCall();
+    expect([await reservedOf(run), await pendingOf(run)]).toEqual([0, 1]);
     await expectFree(run);
+    expect(await pendingOf(run)).toBe(2);
   });
 
-  it("is its call's if the Worker comes back in time", async () => {
-    const run = await grantedToNobody();
-    expect(await run.object.acquire(acquireRequest("away", facts))).toMatchObject({ ok: true });
-    skipTime(UNTAKEN_MS);
-    await run.object.acquireMany([acquireRequest("next", facts)], []);
+  it("goes on when its Worker comes back late: it starts, counts and ends once", async () => {
+    const { run, permit, comeBack } = await awayCall();
+    skipTime(ABANDONED_MS - 1_000);
+    await expect.poll(() => reservedOf(run)).toBe(0);
+    comeBack();
+    expect(await permit).toMatchObject({ ok: true, lease: { attemptId: "away.1", attempt: 1 } });
     expect(await reservedOf(run)).toBe(1);
-    expect(await run.object.heartbeat(["away.1"])).toEqual([]);
+    await run.object.settle("away.1", ANSWERED);
+    const { stats, metrics, budget } = await run.document();
+    expect([stats.total_queries, stats.pending_queries, metrics.attempts]).toEqual([2, 0, 2]);
+    expect(budget.calls).toMatchObject({ spent: 1, reserved: 0 });
+    const lines = await logOf(run);
+    expect(ofType(lines, "attempt_started").map(({ call_id }) => call_id)).toEqual(["first", "away"]);
+    expect(await endsOf(run)).toEqual([
+      ["first", "failed"],
+      ["away", "completed"],
+    ]);
+  });
+
+  it("ends once as left by its client, if its Worker never comes back", async () => {
+    const { run } = await awayCall();
+    skipTime(ABANDONED_MS);
+    await expect.poll(() => pendingOf(run)).toBe(0);
+    expect(await endsOf(run)).toEqual([
+      ["first", "failed"],
+      ["away", "failed"],
+    ]);
+    await expectFree(run);
+    expect((await run.document()).stats.total_queries).toBe(2);
+  });
+
+  it("ends at once and once, if its client is said to have left", async () => {
+    const { run, permit, comeBack } = await awayCall();
+    await run.object.withdraw("away");
+    expect(await pendingOf(run)).toBe(0);
+    const [, left] = await endsOf(run);
+    expect(left).toEqual(["away", "failed"]);
+    comeBack();
+    void permit;
+    await expectFree(run);
+    expect(await endsOf(run)).toHaveLength(2);
+  });
+
+  it("ends with its run, once", async () => {
+    const { run, permit, comeBack } = await awayCall();
+    await run.object.end("closed");
+    comeBack();
+    expect(await permit).toMatchObject({ ok: false });
+    const lines = ofType(await logOf(run), "slot_completed");
+    expect(lines.map(({ call_id }) => call_id)).toEqual(["first", "away"]);
+  });
+
+  it("is neither lost nor counted twice if the object restarts meanwhile", async () => {
+    const { run, permit, comeBack } = await awayCall();
+    // The end of "first" is in the rows then.
+    expect(await endsOf(run)).toEqual([["first", "failed"]]);
+    await crash(run.object);
+    comeBack();
+    expect(await permit).toMatchObject({ ok: true });
+    const next = env.RUN.get(run.object.id);
+    await next.settle("away.1", ANSWERED);
+    expect((await run.document()).stats).toMatchObject({ total_queries: 2, pending_queries: 0 });
+    expect((await endsOf(run)).filter((end) => (end as string[])[0] === "away")).toEqual([["away", "completed"]]);
+  });
+});
+
+describe("a permit that reaches nobody, because its Worker's socket breaks", () => {
+  /** The next permit that is sent at a socket does not arrive. */
+  function loseOnePermit(): void {
+    const plain = RunSockets.prototype.signal;
+    onTestFinished(() => void (RunSockets.prototype.signal = plain));
+    RunSockets.prototype.signal = function (this: RunSockets, to, signal): boolean {
+      if (signal.type !== "reply") return plain.call(this, to, signal);
+      RunSockets.prototype.signal = plain;
+      return false;
+    };
+  }
+
+  const socketsOf = (run: TestRun): Promise<WebSocket[]> =>
+    runInDurableObject(run.object, (_, ctx) => ctx.getWebSockets());
+
+  it("goes back at once, and its call goes on when its Worker comes back", async () => {
+    const run = await fullRun();
+    const { permit } = workersCall(run, "away");
+    await expect.poll(async () => (await socketsOf(run)).length).toBe(1);
+    loseOnePermit();
+    await firstEnds(run);
+    expect([await reservedOf(run), await pendingOf(run)]).toEqual([0, 1]);
+    await runInDurableObject(run.object, (_, ctx) => {
+      for (const socket of ctx.getWebSockets()) socket.close(1011, "it breaks");
+    });
+    expect(await permit).toMatchObject({ ok: true, lease: { attemptId: "away.1" } });
+    await run.object.settle("away.1", ANSWERED);
+    const { stats, metrics, budget } = await run.document();
+    expect([stats.total_queries, stats.pending_queries, metrics.attempts]).toEqual([2, 0, 2]);
+    expect(budget.calls).toMatchObject({ spent: 1, reserved: 0 });
+    const ends = ofType(await logOf(run), "slot_completed").filter(({ call_id }) => call_id === "away");
+    expect(ends).toMatchObject([{ status: "completed", attempts: 1 }]);
   });
 });

@@ -71,6 +71,7 @@ type Options = {
   /** By a slot's `modelIndex`; null = the configuration does not have it. */
   targets?: readonly (Target | null)[];
   bodyOf?: EngineDeps["bodyOf"];
+  isAway?: EngineDeps["isAway"];
   /** Whether gates decide for all runs; absent = the run decides alone. */
   hasGates?: boolean;
 };
@@ -82,7 +83,7 @@ export class TestEngine {
   readonly #facts = new Map<number, SlotFacts>();
 
   constructor({ limits = {}, width = 512, windowMs = 50, random = () => 0, ...options }: Options = {}) {
-    const { targets = [makeTarget()], bodyOf, hasGates = false } = options;
+    const { targets = [makeTarget()], bodyOf, isAway, hasGates = false } = options;
     this.targets = targets;
     const ledger = new Ledger({ ...NO_LIMITS, ...limits });
     this.state = new EngineState(
@@ -92,6 +93,7 @@ export class TestEngine {
         factsOf: (slotId) => this.#facts.get(slotId) ?? makeFacts(),
         targetOf: (_, modelIndex) => this.targets[modelIndex] ?? null,
         ...(bodyOf === undefined ? {} : { bodyOf }),
+        ...(isAway === undefined ? {} : { isAway }),
       },
     );
   }

@@ -40,7 +40,7 @@ export function sendReplies(
       const { callId, window, recordKey } = assignment.call;
       const recorded = recordKey === undefined ? {} : { recordKey };
       const permit = { ok: true as const, ...permitOf(assignment, window), ...recorded, remainingNanoUsd };
-      if (!run.waitingCalls.replyTo(callId, permit)) run.waitingCalls.untaken(callId, nowMs);
+      run.waitingCalls.replyTo(callId, permit);
     } else {
       const own = byExecutor.get(assignment.executor);
       if (own === undefined) byExecutor.set(assignment.executor, [assignment]);

@@ -1,5 +1,5 @@
 /** Who waits for the run: single calls for their permits, readers. A pending request waits a bounded time. Executors are in executors/. */
-import { ABANDONED_MS, RPC_WAIT_MS, UNTAKEN_MS, WITHDRAWN_CALLS_MAX } from "../../../src/limits.ts";
+import { ABANDONED_MS, RPC_WAIT_MS, WITHDRAWN_CALLS_MAX } from "../../../src/limits.ts";
 import type { AcquireReply } from "../../../src/objects/methods/calls.ts";
 import { RenewedMap } from "../../../src/renewed/map.ts";
 import { RenewedSet } from "../../../src/renewed/set.ts";
@@ -24,9 +24,6 @@ export class WaitingCalls {
   /** Ids of calls that were withdrawn lately, oldest first. */
   readonly #withdrawn = new RenewedSet<string>();
 
-  /** When the permits were granted that could be sent to nobody, by call: the calls' Workers were between two requests. */
-  readonly #untaken = new RenewedMap<string, number>();
-
   /** @param send Sends the decision to the socket of a call. */
   constructor(send: (callId: string, acquired: AcquireReply) => void) {
     this.#send = send;
@@ -38,7 +35,7 @@ export class WaitingCalls {
 
   /** Calls with a pending request, and calls whose Worker should come back. */
   get awake(): number {
-    return this.#calls.size - this.#asleep + this.#untaken.size;
+    return this.#calls.size - this.#asleep;
   }
 
   add(callId: string, reply: (acquired: AcquireReply) => void, nowMs: number): void {
@@ -85,51 +82,41 @@ export class WaitingCalls {
   /** Nobody waits for this call any more. A request for it that arrives later gets nothing. */
   withdraw(callId: string): void {
     this.replyTo(callId, { ok: "wait" });
-    this.#untaken.delete(callId);
     this.#withdrawn.add(callId);
     if (this.#withdrawn.size <= WITHDRAWN_CALLS_MAX) return;
     const [oldest] = this.#withdrawn;
     if (oldest !== undefined) this.#withdrawn.delete(oldest);
   }
 
+  /** Whether the Worker of a waiting call is between two requests, or has lost its socket: nothing can be sent to it. */
+  isAway(callId: string): boolean {
+    const call = this.#calls.get(callId);
+    return call !== undefined && call.reply === null && !call.hasSocket;
+  }
+
   isWithdrawn(callId: string): boolean {
     return this.#withdrawn.has(callId);
   }
 
-  /** Sends a waiting call its decision. False if its Worker is between two requests, so that nobody gets it. */
-  replyTo(callId: string, acquired: AcquireReply): boolean {
+  /** Sends a waiting call its decision. Nobody gets it if its Worker is away. */
+  replyTo(callId: string, acquired: AcquireReply): void {
     const waiting = this.#calls.get(callId);
-    if (waiting === undefined) return true;
+    if (waiting === undefined) return;
     if (isAsleep(waiting)) this.#asleep -= 1;
     this.#calls.delete(callId);
     if (waiting.reply !== null) waiting.reply(acquired);
     else if (waiting.hasSocket) this.#send(callId, acquired);
-    else return false;
-    return true;
   }
 
-  /** The permit that a call was granted has been sent to nobody: its Worker takes it with the next request. */
-  untaken(callId: string, nowMs: number): void {
-    this.#untaken.set(callId, nowMs);
+  /** The permit of a call reached nobody, because the socket of its Worker was lost: the call waits for its Worker. */
+  addAway(callId: string, nowMs: number): void {
+    this.#calls.set(callId, { reply: null, sinceMs: nowMs, hasSocket: false });
   }
 
-  /** The Worker of a call has come back, and takes the permit that it was granted meanwhile. */
-  taken(callId: string): void {
-    this.#untaken.delete(callId);
-  }
-
-  /**
-   * Replies `wait` to calls that have waited long enough. Returns those whose Worker did not come back in time, for their permit or
-   * for one that could be sent to nobody: nothing was sent under it.
-   */
+  /** Replies `wait` to calls that have waited long enough. Returns those whose Worker did not come back in time. */
   sweep(nowMs: number): string[] {
     const abandoned: string[] = [];
     if (this.awake === 0) return abandoned;
-    for (const [callId, grantedMs] of this.#untaken) {
-      if (nowMs - grantedMs < UNTAKEN_MS) continue;
-      this.#untaken.delete(callId);
-      abandoned.push(callId);
-    }
     for (const [callId, { reply, sinceMs, hasSocket }] of this.#calls) {
       if (reply !== null && nowMs - sinceMs >= RPC_WAIT_MS) {
         this.#replyWait(callId, nowMs);

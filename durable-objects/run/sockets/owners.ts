@@ -2,6 +2,7 @@
  * What the sockets of owners mean for the run: who has one is alive, so its leases need no heartbeat and its place in the
  * queue is kept; who loses it has the time of a reconnect to come back.
  */
+import { isAside } from "../../../src/run/steps/enqueue.ts";
 import { doubtLease, holdLease } from "../../../src/run/steps/settle.ts";
 import { isWorker, WORKER_FIRST } from "../../../src/run/leases/shard.ts";
 import type { ExecutorOwner, GroupFollower, SocketOwner, SocketSignal } from "../../../src/objects/methods/sockets.ts";
@@ -52,8 +53,12 @@ function signalTo(run: OwnedRun, owner: SocketOwner, nowMs: number): SocketSigna
       return run.toolPermits.isWaiting(owner.callId) ? null : { type: "again" };
     case "call": {
       const { callId, attemptId } = owner;
-      // A call that is unknown was decided while its Worker opened the socket, or queued in an earlier instance.
-      if (attemptId === null) return run.waitingCalls.socketOpened(callId) ? null : { type: "again" };
+      // A call that is unknown was decided while its Worker opened the socket, or queued in an earlier instance. One that
+      // was put aside meanwhile goes on with its Worker's next request.
+      if (attemptId === null) {
+        const isKnown = run.waitingCalls.socketOpened(callId);
+        return isKnown && !isAside(run.engine, callId) ? null : { type: "again" };
+      }
       return holdLease(run.engine, attemptId) ? null : ABORT;
     }
     case "executor":

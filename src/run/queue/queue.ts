@@ -7,6 +7,7 @@
  */
 import TinyQueue from "tinyqueue";
 import type { Priority } from "../../call.ts";
+import { RenewedMap } from "../../renewed/map.ts";
 
 /** A waiting slot gains one priority level per this many ms, so nothing starves. */
 export const AGEING_MS = 30_000;
@@ -45,6 +46,8 @@ type Delayed = { notBeforeMs: number; key: BucketKey; slotId: number };
 export class ReadyQueue {
   #buckets = new Map<string, Bucket>();
   #delayed = delayedOnes();
+  /** Single calls that start no sooner than their Workers are back, by their position. */
+  readonly #aside = new RenewedMap<number, BucketKey>();
   #readyCount = 0;
   /** The bucket that was pushed to last, and its key: slots come in long rows of one key. */
   #last: { key: BucketKey; bucket: Bucket } | null = null;
@@ -54,9 +57,9 @@ export class ReadyQueue {
     return this.#readyCount;
   }
 
-  /** Slots waiting for their delay to end. */
+  /** Slots waiting for their delay to end, and calls that were put aside. */
   get delayedCount(): number {
-    return this.#delayed.length;
+    return this.#delayed.length + this.#aside.size;
   }
 
   /** When the next delayed slot is due, or null. */
@@ -111,6 +114,30 @@ export class ReadyQueue {
     return slotId;
   }
 
+  /** Puts the head of a bucket of single calls aside: it stays queued, and lets the next one start. */
+  putAside(bucket: Bucket): void {
+    const position = this.take(bucket);
+    if (position !== null) this.addAside(bucket, position);
+  }
+
+  /** Queues a single call that may not start before `resume`. */
+  addAside({ groupSeq, upstream, priority, queuedAtMs }: BucketKey, position: number): void {
+    this.#aside.set(position, { groupSeq, upstream, priority, queuedAtMs });
+  }
+
+  /** The positions of the calls that were put aside. */
+  get aside(): ReadonlyMap<number, Readonly<BucketKey>> {
+    return this.#aside;
+  }
+
+  /** A call that was put aside may start, before the fresh ones of its bucket: it came before them. */
+  resume(position: number, nowMs: number): void {
+    const key = this.#aside.get(position);
+    if (key === undefined) return;
+    this.#aside.delete(position);
+    this.delay(key, position, nowMs);
+  }
+
   /** The buckets, with how many of their slots could start now. */
   *ready(): Generator<{ bucket: Bucket; count: number }> {
     for (const bucket of this.#buckets.values()) {
@@ -137,6 +164,9 @@ export class ReadyQueue {
     for (const { key, slotId, notBeforeMs } of this.#delayed.data) {
       if (key.groupSeq === groupSeq) queued.push({ line: key.upstream, slotIds: [slotId], notBeforeMs });
     }
+    for (const [position, key] of this.#aside) {
+      if (key.groupSeq === groupSeq) queued.push({ line: key.upstream, slotIds: [position], notBeforeMs: null });
+    }
     return queued;
   }
 
@@ -157,6 +187,7 @@ export class ReadyQueue {
     const lines = new Set<string>();
     for (const { upstream } of this.#buckets.values()) lines.add(upstream);
     for (const { key } of this.#delayed.data) lines.add(key.upstream);
+    for (const { upstream } of this.#aside.values()) lines.add(upstream);
     return lines;
   }
 
@@ -183,6 +214,11 @@ export class ReadyQueue {
       return !matched;
     };
     this.#delayed = delayedOnes(this.#delayed.data.filter(stays));
+    for (const [position, { groupSeq }] of this.#aside) {
+      if (!matches(groupSeq, position)) continue;
+      this.#aside.delete(position);
+      removed.push(position);
+    }
     return removed;
   }
 

@@ -116,6 +116,11 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) break;
+    if (isAway(state, bucket, id)) {
+      // A permit that nobody takes would keep others waiting.
+      state.queue.putAside(bucket);
+      continue;
+    }
     const recalled = bucket.groupSeq === 0 ? null : recallOf(state, id);
     if (recalled === "awaited") {
       awaiting.add(bucket);
@@ -233,7 +238,7 @@ function nextOf(
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) return null;
     const candidate = candidateOf(state, bucket.groupSeq, id, gates);
-    if (!waitsForPrefix(state, candidate, nowMs)) {
+    if (!isAway(state, bucket, id) && !waitsForPrefix(state, candidate, nowMs)) {
       const decided = decide(state, candidate, nowMs);
       return { groupSeq: bucket.groupSeq, waitsFor: decided.kind === "wait" ? decided.reason : null };
     }
@@ -244,6 +249,12 @@ function nextOf(
 /** Whether the run lets no more attempts start. */
 function isFull({ isPaused, attempts, credits, width }: EngineState): boolean {
   return isPaused || attempts.size + credits.permits >= width;
+}
+
+/** Whether the Worker of a single call is not there to take its permit. */
+function isAway({ calls, deps }: EngineState, { groupSeq }: Bucket, id: number): boolean {
+  const call = groupSeq === 0 ? calls.get(id) : undefined;
+  return call !== undefined && deps.isAway?.(call.callId) === true;
 }
 
 /** Whether a call waits for another one to write the beginning of its prompt to the provider's cache. */

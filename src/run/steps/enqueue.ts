@@ -123,14 +123,41 @@ export function enqueueCall(
   if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
   addTarget(state, call.target, call.position);
-  const line = lineOf(call.target, call.position);
-  if (call.waitsForGate !== true) sendAnyway(state, line);
-  // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
-  const acceptedAtMs = nowMs - ageMs;
-  const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
-  const key = { groupSeq: 0, upstream: lineOf(call.target, call.position), priority: call.facts.priority, queuedAtMs };
+  if (call.waitsForGate !== true) sendAnyway(state, lineOf(call.target, call.position));
+  const key = bucketOfCall(call, nowMs - ageMs);
   if (delayMs > 0 || call.attempt > 1) state.queue.delay(key, position, nowMs + delayMs);
   else state.queue.push(key, position);
+}
+
+/** The queue bucket of a single call. */
+export function bucketOfCall(
+  { target, position, facts }: Pick<SingleCall, "target" | "position" | "facts">,
+  acceptedAtMs: number,
+): BucketKey {
+  // Calls that were accepted in the same second share a bucket: a bucket is first in, first out already.
+  const queuedAtMs = acceptedAtMs - (acceptedAtMs % 1_000);
+  return { groupSeq: 0, upstream: lineOf(target, position), priority: facts.priority, queuedAtMs };
+}
+
+/** Whether a single call was put aside because its Worker is away. */
+export function isAside(state: EngineState, callId: string): boolean {
+  return asideOf(state, callId) !== null;
+}
+
+/** The Worker of a single call is back: the call may start if it was put aside. */
+export function resumeCall(state: EngineState, callId: string, nowMs: number): void {
+  const position = asideOf(state, callId);
+  const call = position === null ? undefined : state.calls.get(position);
+  if (position === null || call === undefined) return;
+  // Another call may have been sent in its place meanwhile.
+  if (call.waitsForGate !== true) sendAnyway(state, lineOf(call.target, call.position));
+  state.queue.resume(position, nowMs);
+}
+
+/** The position of a single call that was put aside; null = it was not. */
+function asideOf({ queue, calls }: EngineState, callId: string): number | null {
+  for (const position of queue.aside.keys()) if (calls.get(position)?.callId === callId) return position;
+  return null;
 }
 
 /** Lets a call be sent although no key of its line works: its client gets the upstream's error at once. */

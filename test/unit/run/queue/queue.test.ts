@@ -214,6 +214,46 @@ describe("a delayed slot", () => {
   });
 });
 
+describe("a single call that is put aside", () => {
+  const CALLS = key({ groupSeq: 0 });
+
+  /** The first of three calls is put aside. */
+  function withAside(): ReadyQueue {
+    const queue = new ReadyQueue();
+    for (const position of [1, 2, 3]) queue.push(CALLS, position);
+    queue.putAside(queue.best(0, () => true) ?? never());
+    return queue;
+  }
+
+  it("stays queued, and lets the others start", () => {
+    const queue = withAside();
+    expect([queue.readyCount, queue.delayedCount, [...queue.aside.keys()]]).toEqual([2, 1, [1]]);
+    queue.wake(1_000_000);
+    expect(takeAll(queue, 1_000_000)).toEqual([2, 3]);
+    expect([queue.nextDueMs, [...queue.lines()], queue.queuedOf(0)]).toEqual([
+      null,
+      ["acme"],
+      [{ line: "acme", slotIds: [1], notBeforeMs: null }],
+    ]);
+  });
+
+  it("starts before the fresh ones of its bucket, once it is resumed", () => {
+    const queue = withAside();
+    queue.resume(1, 10);
+    queue.resume(1, 11);
+    queue.wake(11);
+    expect([queue.delayedCount, takeAll(queue, 11)]).toEqual([0, [1, 2, 3]]);
+  });
+
+  it("can be removed, and does not come back then", () => {
+    const queue = withAside();
+    expect(queue.remove((groupSeq, position) => groupSeq === 0 && position === 1)).toEqual([1]);
+    queue.resume(1, 10);
+    queue.wake(10);
+    expect([queue.delayedCount, takeAll(queue, 10)]).toEqual([0, [2, 3]]);
+  });
+});
+
 describe("removing slots", () => {
   it("finds ready and delayed slots, and leaves the others in order", () => {
     const queue = new ReadyQueue();

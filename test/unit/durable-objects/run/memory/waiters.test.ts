@@ -214,6 +214,33 @@ describe("waiting single calls", () => {
     expect([calls.size, calls.awake]).toEqual([1, 0]);
   });
 
+  it("are away between two requests, and while their socket is lost", () => {
+    const { calls, replyTo } = makeCalls();
+    const seen: boolean[] = [calls.isAway("a")];
+    const look = (): void => void seen.push(calls.isAway("a"));
+    calls.add("a", replyTo("a"), 0);
+    look();
+    calls.sweep(RPC_WAIT_MS);
+    look();
+    calls.wait("a", replyTo("again"), 200);
+    look();
+    calls.sweep(200 + RPC_WAIT_MS);
+    calls.socketOpened("a");
+    look();
+    calls.socketClosed("a", 500);
+    look();
+    expect(seen).toEqual([false, false, true, false, false, true]);
+  });
+
+  it("whose permit reached nobody wait for their Worker, and are abandoned if it does not come back in time", () => {
+    const { calls, replyTo } = makeCalls();
+    for (const name of ["a", "b"]) calls.addAway(name, 1_000);
+    expect([calls.size, calls.awake, calls.isAway("a")]).toEqual([2, 2, true]);
+    expect(calls.wait("b", replyTo("b"), 1_000 + ABANDONED_MS)).toBe(true);
+    expect(calls.sweep(1_000 + ABANDONED_MS - 1)).toEqual([]);
+    expect(calls.sweep(1_000 + ABANDONED_MS)).toEqual(["a"]);
+  });
+
   it("that are unknown have no use for a socket", () => {
     const { calls } = makeCalls();
     calls.socketClosed("a", 0);
