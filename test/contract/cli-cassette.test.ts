@@ -51,7 +51,7 @@ describe("fanout cassette", () => {
     const recorded = await record("demo.jsonl", "one", "two");
     expect([recorded.status, recorded.stderr]).toEqual([
       0,
-      expect.stringMatching(/^demo\.jsonl: 2 exchanges · \$[\d.]+ · run_/),
+      expect.stringMatching(/^demo\.jsonl: 2 exchanges · <?\$[\d.]+ · run_/),
     ]);
     const { results } = printed.parse(JSON.parse(recorded.stdout));
     await fanout("clear", "demo");
