@@ -84,14 +84,28 @@ function functionsOf(token) {
     return "json" in answer ? answer.json : answer.text;
   }
 
-  /** Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". */
+  /**
+   * Returns the whole message that answers a prompt or chat messages: `content`, `tool_calls`, … `tools` among the options
+   * are those of a chat completion. Sent back among the messages, with the results of its tools, the message goes on.
+   */
+  async function llmMessage(prompt, model, options) {
+    const request = keyedRequest(itemOf(prompt), asking(optionsOf(model, options)));
+    return (await call("/query", "message", request)).message;
+  }
+
+  /**
+   * Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". With `tools`, or with
+   * `include: ["message"]`, the answers are whole messages, as of llmMessage.
+   */
   async function llmQueryBatch(prompts, model, options) {
     const list = listOf(prompts);
     if (list.length === 0) return [];
-    const request = keyedRequest(batchOf(list), optionsOf(model, options));
-    const { results, items = [] } = await call("/batch", "results", request);
+    const named = optionsOf(model, options);
+    const wanted = named?.tools === undefined ? named : asking(named);
+    const { results, items = [] } = await call("/batch", "results", keyedRequest(batchOf(list), wanted));
+    const name = wanted?.include?.includes("message") ? "message" : "json";
     if (results?.length === list.length)
-      return results.map((text, at) => ("json" in { ...items[at] } ? items[at].json : text));
+      return results.map((text, at) => (name in { ...items[at] } ? items[at][name] : text));
     throw new FanoutError(`sent ${list.length} prompts, got ${results?.length} results`, "bad_answer");
   }
 
@@ -221,12 +235,23 @@ function functionsOf(token) {
     await llmLog("final_result", { output: isText(x) ? x : JSON.stringify(x), data: x });
   }
 
-  const calls = { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote, llmCancel, llmRetry };
+  const calls = {
+    llmQuery,
+    llmMessage,
+    llmQueryBatch,
+    llmStream,
+    llmContext,
+    llmMap,
+    llmDag,
+    llmVote,
+    llmCancel,
+    llmRetry,
+  };
   return { ...calls, withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL };
 }
 
 const own = functionsOf(null);
-export const { llmQuery, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote } = own;
+export const { llmQuery, llmMessage, llmQueryBatch, llmStream, llmContext, llmMap, llmDag, llmVote } = own;
 export const { llmCancel, llmRetry } = own;
 export const { withRun, llmBudget, llmUsage, toolCall, llmLog, FINAL } = own;
 
@@ -237,6 +262,12 @@ function isText(value) {
 /** The options of a call whose second argument is a model or the options. */
 function optionsOf(model, options) {
   return isText(model) ? { ...options, model } : (model ?? options);
+}
+
+/** Options that ask for the whole message, and send `tools`. */
+function asking({ tools, include = [], ...options } = {}) {
+  const wanted = { ...options, include: [...new Set(["message", ...include])] };
+  return tools === undefined ? wanted : { ...wanted, params: { ...options.params, tools } };
 }
 
 function itemOf(prompt, index) {

@@ -46,6 +46,7 @@ __all__ = [
     "FanoutError",
     "LazyQuery",
     "llm_query",
+    "llm_message",
     "llm_query_batch",
     "batch_llm_query",
     "rlm_query",
@@ -162,14 +163,31 @@ def llm_query(prompt, model=None, **params):
     return LazyQuery({**_item(prompt), **_optional(model=model), **params})
 
 
-async def llm_query_batch(prompts, model=None, **options):
+async def llm_message(messages_or_prompt, model=None, tools=None, **params):
+    """Returns the whole message of an answer as a dict: `content`, `tool_calls`, …
+
+    `tools` are those of a chat completion. Sent back as one of `messages`, with the
+    results of its tools, the message goes on. Raises FanoutError if the call fails.
+    """
+    asked = {**_optional(model=model), **_asking(params, tools)}
+    answer = await _call(
+        "/query", {**_item(messages_or_prompt), **asked}, expects="message"
+    )
+    return answer["message"]
+
+
+async def llm_query_batch(prompts, model=None, tools=None, **options):
     """Returns the answers to many prompts, in the order of `prompts`, by one request.
 
     The result of a failed prompt is the string "[error] message"; the other results are
-    not affected. Raises FanoutError only if the whole request fails.
+    not affected. With `tools`, or `include=["message"]`, the answers are whole messages, as
+    of llm_message. Raises FanoutError only if the whole request fails.
     """
+    if tools is not None:
+        options = _asking(options, tools)
     slots = await _slots(prompts, model, options)
-    return [slot.get("json", slot["result"]) for slot in slots]
+    name = "message" if "message" in options.get("include", ()) else "json"
+    return [slot.get(name, slot["result"]) for slot in slots]
 
 
 async def _slots(prompts, model, options):
@@ -387,6 +405,18 @@ async def FINAL(x):
     """Records the program's result, any JSON value, as `final_result` in the run's log."""
     output = x if isinstance(x, str) else json.dumps(x)
     await llm_log("final_result", output=output, data=x)
+
+
+def _asking(params, tools):
+    """Returns the fields of a call that asks for the whole message, and sends tools."""
+    include = [
+        "message",
+        *(each for each in params.get("include", ()) if each != "message"),
+    ]
+    if tools is None:
+        return {**params, "include": include}
+    sent = {**params.get("params", {}), "tools": tools}
+    return {**params, "include": include, "params": sent}
 
 
 def _item(prompt, name="prompt"):

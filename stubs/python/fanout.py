@@ -42,6 +42,7 @@ from urllib import request as urlrequest
 __all__ = [
     "FanoutError",
     "llm_query",
+    "llm_message",
     "llm_query_batch",
     "rlm_query",
     "llm_query_batched",
@@ -129,12 +130,25 @@ def llm_query(prompt, model=None, **params):
     return answer.get("json", answer["text"])
 
 
-def llm_query_batch(prompts, model=None, **options):
+def llm_message(messages_or_prompt, model=None, tools=None, **params):
+    """Returns the whole message of an answer as a dict: `content`, `tool_calls`, …
+
+    `tools` are those of a chat completion. Sent back as one of `messages`, with the
+    results of its tools, the message goes on. Raises FanoutError if the call fails.
+    """
+    fields = {"model": model, **_item(messages_or_prompt), **_asking(params, tools)}
+    return _call("/query", fields, expects="message")["message"]
+
+
+def llm_query_batch(prompts, model=None, tools=None, **options):
     """Returns the answers to many prompts, in the order of `prompts`, by one request.
 
     The result of a failed prompt is the string "[error] message"; the other results are
-    not affected. Raises FanoutError only if the whole request fails.
+    not affected. With `tools`, or `include=["message"]`, the answers are whole messages, as
+    of llm_message. Raises FanoutError only if the whole request fails.
     """
+    if tools is not None:
+        options = _asking(options, tools)
     prompts, fields = _batch_request(prompts, model, options)
     if not prompts:
         return []
@@ -144,7 +158,8 @@ def llm_query_batch(prompts, model=None, **options):
         message = f"sent {len(prompts)} prompts, got {len(results)} results"
         raise FanoutError(message, "bad_answer")
     slots = answer.get("items") or [{}] * len(results)
-    return [slot.get("json", result) for slot, result in zip(slots, results)]
+    name = "message" if "message" in options.get("include", ()) else "json"
+    return [slot.get(name, result) for slot, result in zip(slots, results)]
 
 
 # The names that other systems use.
@@ -460,6 +475,18 @@ def _item(prompt, name="prompt"):
     # A table's empty cell is NaN, which JSON does not have.
     message = f"{name} is {prompt!r:.40}, not a string, a list of messages or a dict"
     raise TypeError(message)
+
+
+def _asking(params, tools):
+    """Returns the fields of a call that asks for the whole message, and sends tools."""
+    include = [
+        "message",
+        *(each for each in params.get("include", ()) if each != "message"),
+    ]
+    if tools is None:
+        return {**params, "include": include}
+    sent = {**params.get("params", {}), "tools": tools}
+    return {**params, "include": include, "params": sent}
 
 
 def _batch_request(prompts, model, options):

@@ -22,6 +22,16 @@ export interface ContextPart {
   /** Where it stands. Default: prompt, before the prompt. */
   as?: "prompt" | "system" | undefined;
 }
+/** The whole message of an answer. What its provider adds is here, too. */
+export interface Answered {
+  role: "assistant";
+  content: string | readonly object[] | null;
+  tool_calls?: { id: string; type: string; function: { name: string; arguments: string } }[];
+  refusal?: string | null;
+  reasoning?: string | null;
+  annotations?: object[];
+  [field: string]: unknown;
+}
 /** Request fields of a call, or of all calls of a batch. */
 export interface CallFields {
   /** `upstream/model` or a model's name. Default: the run's. */
@@ -57,6 +67,8 @@ export interface CallFields {
   cache?: "auto" | "off" | { ttl?: "5m" | "1h"; warm_ms_max?: number } | undefined;
   /** `flex`: cheaper and slower where the upstream sells it, else the standard tier. Default: the run's, or none. */
   service_tier?: "flex" | "priority" | "default" | undefined;
+  /** What the answer shows beside its text. */
+  include?: readonly ("message" | "logprobs")[] | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
@@ -145,6 +157,8 @@ export interface Slot<Style extends ErrorStyle = "bracket"> {
   finish_reason: string | null;
   /** The answer as JSON, of a call with a schema. */
   json?: unknown;
+  /** If it has more than text, or is included. */
+  message?: Answered;
 }
 
 /** The outcome of a group; `cost` in USD. */
@@ -298,6 +312,7 @@ export interface ChildRun {
   /** For another process: its FANOUT_TOKEN. */
   readonly token: string;
   readonly llmQuery: typeof llmQuery;
+  readonly llmMessage: typeof llmMessage;
   readonly llmQueryBatch: typeof llmQueryBatch;
   readonly llmStream: typeof llmStream;
   readonly llmContext: typeof llmContext;
@@ -328,6 +343,23 @@ export function llmQuery<Style extends ErrorStyle = "bracket">(
   model: string,
   options?: BatchOptions<Style>,
 ): Promise<Result<Style>[]>;
+/** Tools of a chat completion: with them, answers are whole messages. */
+export type WithTools<Options> = Options & { tools: readonly object[] };
+export type WithMessages<Options> = Options & { include: readonly ["message", ...("message" | "logprobs")[]] };
+export function llmMessage(
+  prompt: string | readonly Message[] | Call,
+  options?: QueryOptions | WithTools<QueryOptions>,
+): Promise<Answered>;
+export function llmMessage(
+  prompt: string | readonly Message[] | Call,
+  model: string,
+  options?: QueryOptions | WithTools<QueryOptions>,
+): Promise<Answered>;
+/** A failed slot is a text in its error style, any other a whole message. */
+export function llmQueryBatch(
+  prompts: Iterable<Prompt> & object,
+  options: WithTools<BatchOptions> | WithMessages<BatchOptions>,
+): Promise<(Answered | string)[]>;
 /** With `schema`, a failed slot is a text in its error style, any other the JSON value that fits. */
 export function llmQueryBatch<Value = unknown>(
   prompts: Iterable<Prompt> & object,

@@ -29,6 +29,26 @@ describe.runIf(hasPython)("the asyncio stub", () => {
     return { printed, seen: started.seen };
   }
 
+  it("returns whole messages, of one call and of a batch", async () => {
+    const message = { role: "assistant", content: null, tool_calls: [{ id: "c", function: { name: "f" } }] };
+    const { printed, seen } = await python(
+      `
+tools = [{"type": "function", "function": {"name": "f"}}]
+return [await llm_message("p", "m", tools=tools), await llm_query_batch(["a"], include=["message"])]`,
+      ({ path }, reply) => {
+        if (path === "/query") return sendJson(reply, 200, { text: "", message });
+        const slot = { type: "slot", index: 0, result: "", error: null, message };
+        reply.writeHead(200, { "content-type": "application/x-ndjson" });
+        return reply.end(`${JSON.stringify(slot)}\n${JSON.stringify({ type: "group_completed" })}\n`);
+      },
+    );
+    expect(printed).toEqual([message, [message]]);
+    expect(seen.map(({ body }) => body)).toMatchObject([
+      { prompt: "p", model: "m", include: ["message"], params: { tools: [{ function: { name: "f" } }] } },
+      { prompts: ["a"], include: ["message"] },
+    ]);
+  });
+
   it("sends a query when it is first awaited, and once, however often and however it is awaited", async () => {
     const { printed, seen } = await python(
       `

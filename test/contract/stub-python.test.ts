@@ -52,6 +52,29 @@ describe.runIf(hasPython)("the Python stub", () => {
     ]);
   });
 
+  it("returns whole messages, of one call and of a batch, and sends tools where the gateway takes them", async () => {
+    const message = { role: "assistant", content: null, tool_calls: [{ id: "c", function: { name: "f" } }] };
+    const { printed, seen } = await python(
+      `tools = [{"type": "function", "function": {"name": "f"}}]
+asked = [{"role": "user", "content": "hi"}]
+report([llm_message(asked, "m", tools=tools, params={"seed": 1}), llm_message("p"),
+        llm_query_batch(["a", "b"], tools=tools), llm_query_batch(["a", "b"], include=["message", "logprobs"])])`,
+      ({ path }, reply) =>
+        path === "/query"
+          ? sendJson(reply, 200, { text: "", message })
+          : sendJson(reply, 200, { results: ["", "[error] no"], items: [{ message }, {}] }),
+    );
+    expect(printed).toEqual([message, message, [message, "[error] no"], [message, "[error] no"]]);
+    const tools = [{ type: "function", function: { name: "f" } }];
+    const messages = [{ role: "user", content: "hi" }];
+    expect(seen.map(({ body }) => body)).toEqual([
+      { messages, model: "m", include: ["message"], params: { seed: 1, tools } },
+      { prompt: "p", include: ["message"] },
+      { prompts: ["a", "b"], include: ["message"], params: { tools } },
+      { prompts: ["a", "b"], include: ["message", "logprobs"] },
+    ]);
+  });
+
   it("sends a batch in one request and returns the answers in the order of the prompts", async () => {
     const { printed, seen } = await python(`report(llm_query_batch([str(i) for i in range(1000)]))`, echo);
     expect(printed).toEqual(Array.from({ length: 1000 }, (_, index) => `echo ${index}`));

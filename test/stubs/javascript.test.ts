@@ -56,6 +56,29 @@ it("uses settings from code if there are no variables", async () => {
   ]);
 });
 
+it("returns whole messages, of one call and of a batch, and sends tools where the gateway takes them", async () => {
+  const message = { role: "assistant", content: null, tool_calls: [{ id: "c", function: { name: "f" } }] };
+  const seen = await gateway((response, { path }) =>
+    response.end(
+      JSON.stringify(
+        path === "/base/query" ? { text: "", message } : { results: ["", "[error] no"], items: [{ message }] },
+      ),
+    ),
+  );
+  const tools = [{ type: "function", function: { name: "f" } }];
+  const messages = [{ role: "user", content: "hi" }];
+  expect(await stub.llmMessage(messages, "m", { tools, params: { seed: 1 } })).toEqual(message);
+  expect(await stub.llmMessage("p")).toEqual(message);
+  expect(await stub.llmQueryBatch(["a", "b"], { tools })).toEqual([message, "[error] no"]);
+  expect(await stub.llmQueryBatch(["a", "b"], { include: ["message"] })).toEqual([message, "[error] no"]);
+  expect(seen.received.map(({ body }) => body)).toEqual([
+    { messages, model: "m", include: ["message"], params: { seed: 1, tools } },
+    { prompt: "p", include: ["message"] },
+    { prompts: ["a", "b"], include: ["message"], params: { tools } },
+    { prompts: ["a", "b"], include: ["message"] },
+  ]);
+});
+
 it.each(["gateway.example", "ftp://gateway.example", "http://", "http://user:word@gateway.example", "http://h?q=1"])(
   "sends nothing to %s, which is not an address of a gateway",
   async (url) => {
