@@ -6,6 +6,7 @@ from typing_extensions import TypeAlias
 __all__ = [
     "FanoutError",
     "llm_query",
+    "llm_message",
     "llm_query_batch",
     "rlm_query",
     "llm_query_batched",
@@ -109,8 +110,17 @@ class FanoutError(Exception):
 
 # With `schema`, an answer is the JSON value that fits it, so it may be of any type.
 def llm_query(prompt: _Prompt, model: str | None = None, **params: Any) -> Any: ...
+def llm_message(
+    messages_or_prompt: _Prompt,
+    model: str | None = None,
+    tools: Sequence[dict[str, Any]] | None = None,
+    **params: Any,
+) -> dict[str, Any]: ...
 def llm_query_batch(
-    prompts: _Prompts, model: str | None = None, **options: Any
+    prompts: _Prompts,
+    model: str | None = None,
+    tools: Sequence[dict[str, Any]] | None = None,
+    **options: Any,
 ) -> list[Any]: ...
 
 rlm_query = llm_query

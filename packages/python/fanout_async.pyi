@@ -1,4 +1,4 @@
-from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Literal, Protocol, TypedDict, Union
 from typing_extensions import TypeAlias
@@ -7,6 +7,7 @@ __all__ = [
     "FanoutError",
     "LazyQuery",
     "llm_query",
+    "llm_message",
     "llm_query_batch",
     "batch_llm_query",
     "rlm_query",
@@ -107,8 +108,17 @@ class LazyQuery(Coroutine[Any, Any, Any]):
 
 # With `schema`, an answer is the JSON value that fits it, so it may be of any type.
 def llm_query(prompt: _Prompt, model: str | None = None, **params: Any) -> LazyQuery: ...
+async def llm_message(
+    messages_or_prompt: _Prompt,
+    model: str | None = None,
+    tools: Sequence[dict[str, Any]] | None = None,
+    **params: Any,
+) -> dict[str, Any]: ...
 async def llm_query_batch(
-    prompts: _Prompts, model: str | None = None, **options: Any
+    prompts: _Prompts,
+    model: str | None = None,
+    tools: Sequence[dict[str, Any]] | None = None,
+    **options: Any,
 ) -> list[Any]: ...
 async def batch_llm_query(*queries: _Prompt | LazyQuery) -> list[Any]: ...
 

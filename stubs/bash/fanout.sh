@@ -151,7 +151,7 @@ FINAL() {
   _fanout empty _fanout_free /log '{event_type: "final_result", output: .[0], data: .[0]}' "${1-$(cat)}"
 }
 
-# Failures. Inside the stub a failure is text: code, HTTP status, retryability, attempts, charge and message, separated by
+# Failures. Inside the stub a failure is text: code, HTTP status, retryability, attempts, charge, message, separated by
 # the byte 0x1F.
 
 _fanout_failure() { # CODE MESSAGE [RETRYABLE]
@@ -368,7 +368,8 @@ _fanout_refused() { # STATUS ANSWER
         message: "HTTP \($status), unexpected answer: \($text[:200])",
         retryable: ($status | IN("408", "503"))
       } + .
-    | "\(.code)\u001f\($status | ltrimstr("200"))\u001f\(.retryable)\u001f\(.attempts // "")\u001f\(.charged_usd // "")\u001f\(.message)"'
+    | [.code, ($status | ltrimstr("200")), .retryable, .attempts // "", .charged_usd // "", .message]
+    | map(tostring) | join("\u001f")'
   return 1
 }
 

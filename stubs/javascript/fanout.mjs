@@ -19,8 +19,8 @@
  * the request is repeated under the same key and is paid once. All other retries happen in the gateway.
  *
  * Ctrl-C in a program that does not handle it cancels the queued calls of all requests; those in flight end, and a line
- * on standard error says what was answered and spent, and how to continue. A request with an `idempotencyKey` goes on. A
- * second Ctrl-C waits for nothing.
+ * on standard error says what was answered and spent, and how to continue. A request with an `idempotencyKey` goes on.
+ * A second Ctrl-C waits for nothing.
  *
  * Types: /stubs/typescript.
  */
@@ -50,8 +50,8 @@ let epoch;
 /**
  * A failed call. `code`: the gateway's code, or `no_token`, `bad_url`, `unreachable`, `timeout`, `bad_answer`,
  * `tool_error`; `status`: the HTTP status or null; `retryable`: whether the same call may succeed later;
- * `retryAfterMs`: the wait that the gateway suggests, or null; `attempts`, `chargedUsd`: what a call has used up that was
- * made, else null.
+ * `retryAfterMs`: the wait that the gateway suggests, or null; `attempts`, `chargedUsd`: what a call that was made has
+ * used up, else null.
  */
 export class FanoutError extends Error {
   constructor(message, code, { cause, ...facts } = {}) {
@@ -85,8 +85,9 @@ function functionsOf(token) {
   }
 
   /**
-   * Returns the whole message that answers a prompt or chat messages: `content`, `tool_calls`, … `tools` among the options
-   * are those of a chat completion. Sent back among the messages, with the results of its tools, the message goes on.
+   * Returns the whole message that answers a prompt or chat messages: `content`, `tool_calls`, … `tools` among the
+   * options are those of a chat completion. Sent back among the messages, with the results of its tools, the message
+   * goes on.
    */
   async function llmMessage(prompt, model, options) {
     const request = keyedRequest(itemOf(prompt), asking(optionsOf(model, options)));
@@ -94,8 +95,8 @@ function functionsOf(token) {
   }
 
   /**
-   * Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". With `tools`, or with
-   * `include: ["message"]`, the answers are whole messages, as of llmMessage.
+   * Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". With `tools`, or
+   * with `include: ["message"]`, the answers are whole messages, as of llmMessage.
    */
   async function llmQueryBatch(prompts, model, options) {
     const list = listOf(prompts);
@@ -156,8 +157,8 @@ function functionsOf(token) {
 
   /**
    * Cancels the queued calls of a group, by its id or by the key of its request. Calls in flight end and cost what they
-   * cost; with `inFlight: "abort"` they are aborted and stay charged at their reservation. `waitMs`: how long to wait for
-   * their end, up to 60,000. Returns `{ groups, ids, counts, spent_usd }`; `groups` 0: there is none.
+   * cost; with `inFlight: "abort"` they are aborted and stay charged at their reservation. `waitMs`: how long to wait
+   * for their end, up to 60,000. Returns `{ groups, ids, counts, spent_usd }`; `groups` 0: there is none.
    */
   function llmCancel(group, { inFlight = "end", waitMs = 0, signal } = {}) {
     const names = /^pg-\d+-\w+$/.test(group) ? "ids" : "idempotency_keys";

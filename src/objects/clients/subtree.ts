@@ -19,6 +19,11 @@ const looks = new SharedLooks<Subtree>({
   termMs: ({ runs }) => (runs > SUBTREE_FRESH_RUNS_MAX ? SUBTREE_LOOK_MS : 0),
   keysMax: SUBTREE_LOOKS_MAX,
   now: () => Date.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      signal.addEventListener("abort", () => clearTimeout(timer), { once: true });
+    }),
 });
 
 type Subtree = Awaited<ReturnType<typeof lookAtSubtree>>;

@@ -4,9 +4,12 @@ import { SharedLooks } from "../../../../src/objects/clients/shared-looks.ts";
 /** Looks whose results are numbers in their order, at a clock of the test's own. */
 function subject(keysMax = 10, termMs = 1_000) {
   const clock = { nowMs: 0 };
-  const looks = new SharedLooks<number>({ termMs: () => termMs, keysMax, now: () => clock.nowMs });
+  const waits: { ms: number; over: () => void; signal: AbortSignal }[] = [];
+  const sleep = (ms: number, signal: AbortSignal): Promise<void> =>
+    new Promise((over) => void waits.push({ ms, over, signal }));
+  const looks = new SharedLooks<number>({ termMs: () => termMs, keysMax, now: () => clock.nowMs, sleep });
   let made = 0;
-  return { clock, get: (key: string) => looks.get(key, () => Promise.resolve((made += 1))), looks };
+  return { clock, get: (key: string) => looks.get(key, () => Promise.resolve((made += 1))), looks, waits };
 }
 
 it("makes one look for all who want it within its term, and the next one after it", async () => {
@@ -33,4 +36,19 @@ it("keeps no look that has failed", async () => {
 it("keeps so many, and forgets the oldest", async () => {
   const { get } = subject(2);
   expect([await get("a"), await get("b"), await get("c"), await get("b"), await get("a")]).toEqual([1, 2, 3, 2, 4]);
+});
+
+it("lets readers of a look that never comes make one of their own, once for all of them", async () => {
+  const { get, looks, waits } = subject();
+  void looks.get("a", () => new Promise<number>(() => undefined));
+  const readers = [get("a"), get("a"), get("a")];
+  expect(waits.map(({ ms }) => ms)).toEqual([5_000, 5_000, 5_000]);
+  for (const { over } of waits) over();
+  expect(await Promise.all(readers)).toEqual([1, 1, 1]);
+});
+
+it("ends the wait of a reader whose look has come", async () => {
+  const { get, waits } = subject();
+  expect(await Promise.all([get("a"), get("a")])).toEqual([1, 1]);
+  expect(waits.map(({ signal }) => signal.aborted)).toEqual([true]);
 });
