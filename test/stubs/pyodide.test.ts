@@ -138,6 +138,7 @@ return [first, *await asyncio.gather(*[llm_query(str(i)) for i in range(20)])]`,
   it("uses the address and the token that a page configures", async () => {
     const { returned, seen } = await pyodide(
       `
+import os
 url = os.environ.pop("FANOUT_URL") + "/"
 configure(url, "page-token")
 return await llm_query("p")`,
