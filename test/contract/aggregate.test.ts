@@ -169,18 +169,22 @@ describe("with aggregation of streams", () => {
   it.each([
     ["strict", 2 * 4_096],
     ["seen", 2 * (3 + 512)],
-  ])("a stream that breaks off at %s is charged at least for what had arrived", async (name, completionNanoUsd) => {
-    upstream.serve(async ({ body }, reply) => {
-      reply.begin({ headers: { "content-type": "text/event-stream" } });
-      for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
-      // A reset takes what is still on its way along.
-      await new Promise((resolve) => setTimeout(resolve, 1_500));
-      reply.reset();
-    });
-    const run = await place.openRun(BUDGET);
-    const answer = await run.send("/query", { method: "POST", json: { prompt: "one two", model: `${name}/m` } });
-    expect(answer).toMatchObject({ status: 502, json: { error: { code: "upstream_truncated" } } });
-    const promptNanoUsd = (await documentOf(run)).budget.prompt_tokens.spent * 1_000;
-    expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + completionNanoUsd * 1_000);
-  });
+  ])(
+    "a stream that breaks off at %s is charged at least for what had arrived",
+    { tags: ["slow"] },
+    async (name, completionNanoUsd) => {
+      upstream.serve(async ({ body }, reply) => {
+        reply.begin({ headers: { "content-type": "text/event-stream" } });
+        for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
+        // A reset takes what is still on its way along.
+        await new Promise((resolve) => setTimeout(resolve, 1_500));
+        reply.reset();
+      });
+      const run = await place.openRun(BUDGET);
+      const answer = await run.send("/query", { method: "POST", json: { prompt: "one two", model: `${name}/m` } });
+      expect(answer).toMatchObject({ status: 502, json: { error: { code: "upstream_truncated" } } });
+      const promptNanoUsd = (await documentOf(run)).budget.prompt_tokens.spent * 1_000;
+      expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + completionNanoUsd * 1_000);
+    },
+  );
 });

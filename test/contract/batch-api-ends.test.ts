@@ -73,29 +73,33 @@ const hasBegun = (run: BatchRun, id: string, lines: number) => async () => {
 };
 
 describe("a cancelled batch", () => {
-  it("keeps its finished lines, reports every other line as not run, and spends nothing more", async () => {
-    const run = await place.openRun({ max_parallel: 16 });
-    const { id } = await createBatch(run, slow(1_500));
-    await expect.poll(hasBegun(run, id, 20)).toBe(true);
-    const cancelling = await run.openai.batches.cancel(id);
-    expect(cancelling.status).toMatch(/^cancell(ing|ed)$/);
-    expect(cancelling.cancelling_at).toBeGreaterThanOrEqual(cancelling.created_at);
-    expect((await run.openai.batches.cancel(id)).cancelling_at).toBe(cancelling.cancelling_at);
-    const batch = await endOf(run, { id });
-    const sent = place.upstream.counters.requests;
-    expect(batch.status).toBe("cancelled");
-    expect(batch.cancelled_at).toBeGreaterThanOrEqual(cancelling.cancelling_at ?? Infinity);
-    expect(await run.openai.batches.cancel(id)).toEqual(batch);
-    const { output, error } = await resultsOf(run, batch);
-    expect(output.size).toBeGreaterThanOrEqual(20);
-    expect(output.size + error.size).toBe(1_500);
-    for (const line of error.values())
-      expect(line).toMatchObject({ response: null, error: { code: "batch_cancelled" } });
-    expect(batch.request_counts).toEqual({ total: 1_500, completed: output.size, failed: 0 });
-    const { budget } = await documentOf(run);
-    expect([budget.calls.reserved, budget.usd.reserved]).toEqual([0, 0]);
-    expect(place.upstream.counters.requests).toBe(sent);
-  });
+  it(
+    "keeps its finished lines, reports every other line as not run, and spends nothing more",
+    { tags: ["slow"] },
+    async () => {
+      const run = await place.openRun({ max_parallel: 16 });
+      const { id } = await createBatch(run, slow(1_500));
+      await expect.poll(hasBegun(run, id, 20)).toBe(true);
+      const cancelling = await run.openai.batches.cancel(id);
+      expect(cancelling.status).toMatch(/^cancell(ing|ed)$/);
+      expect(cancelling.cancelling_at).toBeGreaterThanOrEqual(cancelling.created_at);
+      expect((await run.openai.batches.cancel(id)).cancelling_at).toBe(cancelling.cancelling_at);
+      const batch = await endOf(run, { id });
+      const sent = place.upstream.counters.requests;
+      expect(batch.status).toBe("cancelled");
+      expect(batch.cancelled_at).toBeGreaterThanOrEqual(cancelling.cancelling_at ?? Infinity);
+      expect(await run.openai.batches.cancel(id)).toEqual(batch);
+      const { output, error } = await resultsOf(run, batch);
+      expect(output.size).toBeGreaterThanOrEqual(20);
+      expect(output.size + error.size).toBe(1_500);
+      for (const line of error.values())
+        expect(line).toMatchObject({ response: null, error: { code: "batch_cancelled" } });
+      expect(batch.request_counts).toEqual({ total: 1_500, completed: output.size, failed: 0 });
+      const { budget } = await documentOf(run);
+      expect([budget.calls.reserved, budget.usd.reserved]).toEqual([0, 0]);
+      expect(place.upstream.counters.requests).toBe(sent);
+    },
+  );
 
   it("has no result files if it was still validating", async () => {
     const run = await place.openRun();
@@ -126,7 +130,7 @@ describe("a cancelled batch", () => {
 });
 
 describe("a run that has ended", () => {
-  it("ends its batch, keeps its files deletable, and accepts no new files", async () => {
+  it("ends its batch, keeps its files deletable, and accepts no new files", { tags: ["slow"] }, async () => {
     const run = await place.openRun({ max_parallel: 16 });
     const { id, input_file_id } = await createBatch(run, slow(1_500));
     await expect.poll(hasBegun(run, id, 20)).toBe(true);

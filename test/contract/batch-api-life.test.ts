@@ -133,7 +133,7 @@ describe.each(clients)("with %s", (_, makeClient) => {
     await expect(client.batches.cancel(created.id)).rejects.toMatchObject({ status: 409 });
   });
 
-  it("lists can be read page by page, newest first, to their end", async () => {
+  it("lists can be read page by page, newest first, to their end", { tags: ["slow"] }, async () => {
     const own = await place.openRun();
     const asOwn = makeClient({ apiKey: own.token, baseURL: `${place.gateway().url}/v1` });
     const ids: string[] = [];

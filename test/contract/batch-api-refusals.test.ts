@@ -171,7 +171,7 @@ describe("a batch fails before any request is sent", () => {
     expect(batch.failed_at).toBeGreaterThanOrEqual(batch.created_at);
   });
 
-  it("if no model is named and no default exists", async () => {
+  it("if no model is named and no default exists", { tags: ["slow"] }, async () => {
     const own = await startBatchPlace(undefined, { vars: { DEFAULT_MODEL: "" } });
     const batch = await runBatch(await own.openRun(), [
       { ...ok, body: { messages: [{ role: "user", content: "hi" }] } },

@@ -66,32 +66,36 @@ describe("a batch of", () => {
 });
 
 describe("lines that fail", () => {
-  it("are in the error file with the upstream's answer, and do not affect other lines", async () => {
-    const lines = [
-      chatLine("ok", "fine", "up-1"),
-      chatLine("bad", "{{status/400}} bad", "up-1"),
-      chatLine("denied", "{{status/403}} denied", "up-1"),
-      chatLine("broken", "{{status/503}} broken", "up-1"),
-      chatLine("error in a 200", "{{fault/error-200}}", "up-1"),
-      chatLine("not json", "{{fault/not-json}}", "up-1"),
-    ];
-    const batch = await runBatch(run, lines);
-    expect(batch).toMatchObject({ status: "completed", request_counts: { total: 6, completed: 1, failed: 5 } });
-    const { output, error } = await resultsOf(run, batch);
-    expect(completionOf(output.get("ok")).text).toBe("fine");
-    expect(error.get("bad")).toMatchObject({
-      error: null,
-      response: { status_code: 400, body: { error: { code: "status_400" } } },
-    });
-    expect(error.get("broken")).toMatchObject({
-      error: null,
-      response: { status_code: 503, body: { error: { code: "status_503" } } },
-    });
-    // The key that was denied is the gateway's. A 401 would say that it does not work at all.
-    expect(error.get("denied")).toMatchObject({ error: null, response: { status_code: 502 } });
-    for (const id of ["error in a 200", "not json"]) expect([...error.keys()]).toContain(id);
-    expect(JSON.stringify([...error.values()])).not.toContain(PROVIDER_KEY);
-  });
+  it(
+    "are in the error file with the upstream's answer, and do not affect other lines",
+    { tags: ["slow"] },
+    async () => {
+      const lines = [
+        chatLine("ok", "fine", "up-1"),
+        chatLine("bad", "{{status/400}} bad", "up-1"),
+        chatLine("denied", "{{status/403}} denied", "up-1"),
+        chatLine("broken", "{{status/503}} broken", "up-1"),
+        chatLine("error in a 200", "{{fault/error-200}}", "up-1"),
+        chatLine("not json", "{{fault/not-json}}", "up-1"),
+      ];
+      const batch = await runBatch(run, lines);
+      expect(batch).toMatchObject({ status: "completed", request_counts: { total: 6, completed: 1, failed: 5 } });
+      const { output, error } = await resultsOf(run, batch);
+      expect(completionOf(output.get("ok")).text).toBe("fine");
+      expect(error.get("bad")).toMatchObject({
+        error: null,
+        response: { status_code: 400, body: { error: { code: "status_400" } } },
+      });
+      expect(error.get("broken")).toMatchObject({
+        error: null,
+        response: { status_code: 503, body: { error: { code: "status_503" } } },
+      });
+      // The key that was denied is the gateway's. A 401 would say that it does not work at all.
+      expect(error.get("denied")).toMatchObject({ error: null, response: { status_code: 502 } });
+      for (const id of ["error in a 200", "not json"]) expect([...error.keys()]).toContain(id);
+      expect(JSON.stringify([...error.values()])).not.toContain(PROVIDER_KEY);
+    },
+  );
 
   it("produce no output file if every line fails, and no error file if every line succeeds", async () => {
     const failed = await runBatch(run, [chatLine("a", "{{status/400}}", "up-1")]);
@@ -158,7 +162,7 @@ describe("an output file", () => {
     expect(await run.openai.files.retrieve(lasting.error_file_id ?? "")).toMatchObject({ expires_at: null });
   });
 
-  it("is complete if the batch has many groups of lines and the file several parts", async () => {
+  it("is complete if the batch has many groups of lines and the file several parts", { tags: ["slow"] }, async () => {
     const long = "x".repeat(300_000);
     const lines = Array.from({ length: 300 }, (_, at) => chatLine(`c${at}`, at % 12 === 0 ? long : `hi ${at}`));
     const batch = await runBatch(run, lines);
@@ -171,7 +175,7 @@ describe("an output file", () => {
 });
 
 describe("the input of a batch", () => {
-  it("may be deleted while the batch reads it", async () => {
+  it("may be deleted while the batch reads it", { tags: ["slow"] }, async () => {
     const lines = Array.from({ length: 1_500 }, (_, at) => chatLine(`c${at}`, `{{delay/5}} ${at}`, "up-1"));
     const { openai, ...own } = await place.openRun({ max_parallel: 32 });
     const created = await createBatch({ openai, ...own }, lines);
@@ -192,7 +196,7 @@ describe("the input of a batch", () => {
 });
 
 describe("a running batch", () => {
-  it("reports how many lines have ended before any of them is in a file", async () => {
+  it("reports how many lines have ended before any of them is in a file", { tags: ["slow"] }, async () => {
     const own = await place.openRun({ max_parallel: 8 });
     const lines = Array.from({ length: 100 }, (_, at) => chatLine(`c${at}`, `{{delay/100}} ${at}`, "up-1"));
     const { id } = await createBatch(own, lines);
@@ -208,7 +212,7 @@ describe("a running batch", () => {
     expect(completed.some((count) => count > 0 && count < 100)).toBe(true);
   });
 
-  it("gives single calls of the same run priority over its lines", async () => {
+  it("gives single calls of the same run priority over its lines", { tags: ["slow"] }, async () => {
     const own = await place.openRun({ max_parallel: 4 });
     const lines = Array.from({ length: 300 }, (_, at) => chatLine(`c${at}`, `{{delay/200}} ${at}`, "up-1"));
     const { id } = await createBatch(own, lines);
@@ -223,7 +227,7 @@ describe("a running batch", () => {
     await own.openai.batches.cancel(id);
   });
 
-  it("continues with other lines while a slow line runs", async () => {
+  it("continues with other lines while a slow line runs", { tags: ["slow"] }, async () => {
     const own = await place.openRun({ max_parallel: 64 });
     let goOn = (): void => undefined;
     const held = new Promise<void>((resolve) => {

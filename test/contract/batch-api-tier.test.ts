@@ -161,24 +161,28 @@ describe("a batch with service_tier batch", () => {
     await expectBill(run);
   });
 
-  it("keeps its window: what the provider lets expire, or has not done in time, is sent live", async () => {
-    provider.behave({ worksOn: () => 1, expires: true });
-    const expired = await openRun();
-    const first = await expectWhole(expired, await createBatch(expired, linesOf(3), TIER), 3);
-    expect([shownOf(first).provider_batch.completed, provider.live.toSorted()]).toEqual([
-      1,
-      [promptOf(1), promptOf(2)],
-    ]);
-    await expectBill(expired);
-    provider.live.length = 0;
-    provider.behave({ worksOn: (lines) => lines - 4 });
-    const late = await openRun();
-    const second = await expectWhole(late, await createBatch(late, linesOf(10, "soon/m"), TIER), 10);
-    expect(provider.batches.map(({ status }) => status)).toEqual(["expired", "cancelled"]);
-    expect([shownOf(second).provider_batch.completed, provider.live.length]).toEqual([6, 4]);
-    const bill = usdOf(6, BATCH_USD.batch) + usdOf(4, BATCH_USD.live);
-    expect(await expectBill(late)).toBeCloseTo(bill, 9);
-  });
+  it(
+    "keeps its window: what the provider lets expire, or has not done in time, is sent live",
+    { tags: ["slow"] },
+    async () => {
+      provider.behave({ worksOn: () => 1, expires: true });
+      const expired = await openRun();
+      const first = await expectWhole(expired, await createBatch(expired, linesOf(3), TIER), 3);
+      expect([shownOf(first).provider_batch.completed, provider.live.toSorted()]).toEqual([
+        1,
+        [promptOf(1), promptOf(2)],
+      ]);
+      await expectBill(expired);
+      provider.live.length = 0;
+      provider.behave({ worksOn: (lines) => lines - 4 });
+      const late = await openRun();
+      const second = await expectWhole(late, await createBatch(late, linesOf(10, "soon/m"), TIER), 10);
+      expect(provider.batches.map(({ status }) => status)).toEqual(["expired", "cancelled"]);
+      expect([shownOf(second).provider_batch.completed, provider.live.length]).toEqual([6, 4]);
+      const bill = usdOf(6, BATCH_USD.batch) + usdOf(4, BATCH_USD.live);
+      expect(await expectBill(late)).toBeCloseTo(bill, 9);
+    },
+  );
 
   it("is cancelled there, too; what the provider has answered by then is paid, and in the output file", async () => {
     provider.behave({ worksOn: (lines) => lines - 2 });
@@ -196,27 +200,31 @@ describe("a batch with service_tier batch", () => {
     await expectBill(run);
   });
 
-  it("reserves the standard price of its lines, and sends those that the budget does not cover when it does", async () => {
-    provider.behave({ worksOn: () => 0 });
-    const lines = linesOf(20).map((line) => ({ ...line, body: { ...(line["body"] as object), max_tokens: 5 } }));
-    const run = await openRun(0.001);
-    const created = await createBatch(run, lines, TIER);
-    await vi.waitFor(() => expect(provider.batches[0]?.status).toBe("in_progress"), WAIT);
-    const { usd } = (await documentOf(run)).budget;
-    const claimed = sizes()[0] ?? 0;
-    expect(claimed).toBeLessThan(20);
-    // The completion alone costs so much at the standard price.
-    expect(usd.reserved).toBeGreaterThanOrEqual(claimed * 5 * BATCH_USD.live * 1e-6);
-    expect(usd.reserved).toBeLessThanOrEqual(0.001);
-    provider.behave();
-    await expectWhole(run, created, 20);
-    expect(sizes().reduce((sum, size) => sum + size, 0)).toBe(20);
-    expect(await expectBill(run)).toBeCloseTo(usdOf(20, BATCH_USD.batch), 9);
-  });
+  it(
+    "reserves the standard price of its lines, and sends those that the budget does not cover when it does",
+    { tags: ["slow"] },
+    async () => {
+      provider.behave({ worksOn: () => 0 });
+      const lines = linesOf(20).map((line) => ({ ...line, body: { ...(line["body"] as object), max_tokens: 5 } }));
+      const run = await openRun(0.001);
+      const created = await createBatch(run, lines, TIER);
+      await vi.waitFor(() => expect(provider.batches[0]?.status).toBe("in_progress"), WAIT);
+      const { usd } = (await documentOf(run)).budget;
+      const claimed = sizes()[0] ?? 0;
+      expect(claimed).toBeLessThan(20);
+      // The completion alone costs so much at the standard price.
+      expect(usd.reserved).toBeGreaterThanOrEqual(claimed * 5 * BATCH_USD.live * 1e-6);
+      expect(usd.reserved).toBeLessThanOrEqual(0.001);
+      provider.behave();
+      await expectWhole(run, created, 20);
+      expect(sizes().reduce((sum, size) => sum + size, 0)).toBe(20);
+      expect(await expectBill(run)).toBeCloseTo(usdOf(20, BATCH_USD.batch), 9);
+    },
+  );
 });
 
 describe("a batch with service_tier batch is submitted once", () => {
-  it("if the reply to its creation at the provider is lost", async () => {
+  it("if the reply to its creation at the provider is lost", { tags: ["slow"] }, async () => {
     provider.behave({ losesCreation: true });
     const run = await openRun();
     await expectWhole(run, await createBatch(run, linesOf(3), TIER), 3);
@@ -224,23 +232,30 @@ describe("a batch with service_tier batch is submitted once", () => {
     await expectBill(run);
   });
 
-  it("if the gateway is killed while its lines are fed, and while they are at the provider", async () => {
-    provider.behave({ worksOn: () => 0 });
-    const run = await openRun();
-    const created = await createBatch(run, linesOf(2_500), TIER);
-    await place.restart();
-    await vi.waitFor(() => expect(sizes()).toEqual([2_000, 500]), WAIT);
-    await vi.waitFor(() => expect(provider.batches[1]?.looks).toBeGreaterThan(1), WAIT);
-    await place.restart();
-    provider.behave();
-    const batch = await endOf(run, created);
-    expect(batch).toMatchObject({ status: "completed", request_counts: { total: 2_500, completed: 2_500, failed: 0 } });
-    const { output } = await resultsOf(run, batch);
-    expect(output.size).toBe(2_500);
-    expect([sizes(), provider.live]).toEqual([[2_000, 500], []]);
-    expect(shownOf(batch).provider_batch.completed).toBe(2_500);
-    await expectBill(run);
-  });
+  it(
+    "if the gateway is killed while its lines are fed, and while they are at the provider",
+    { tags: ["slow"] },
+    async () => {
+      provider.behave({ worksOn: () => 0 });
+      const run = await openRun();
+      const created = await createBatch(run, linesOf(2_500), TIER);
+      await place.restart();
+      await vi.waitFor(() => expect(sizes()).toEqual([2_000, 500]), WAIT);
+      await vi.waitFor(() => expect(provider.batches[1]?.looks).toBeGreaterThan(1), WAIT);
+      await place.restart();
+      provider.behave();
+      const batch = await endOf(run, created);
+      expect(batch).toMatchObject({
+        status: "completed",
+        request_counts: { total: 2_500, completed: 2_500, failed: 0 },
+      });
+      const { output } = await resultsOf(run, batch);
+      expect(output.size).toBe(2_500);
+      expect([sizes(), provider.live]).toEqual([[2_000, 500], []]);
+      expect(shownOf(batch).provider_batch.completed).toBe(2_500);
+      await expectBill(run);
+    },
+  );
 });
 
 describe("service_tier of a batch", () => {

@@ -54,7 +54,7 @@ describe("a batch of the largest size", () => {
     expect((await documentOf(run)).stats).toMatchObject({ total_queries: ITEMS_PER_BATCH_MAX, pending_queries: 0 });
   });
 
-  it("that aborts at its first failure answers every slot in order", async () => {
+  it("that aborts at its first failure answers every slot in order", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ max_parallel: 4 });
     const json = { prompts: PROMPTS, model: "up-1/status/400", on_error: "abort" };
     const group = groupOf(await run.send("/batch", { json }));

@@ -96,7 +96,7 @@ describe("NDJSON", () => {
     ]);
   });
 
-  it("contains each of 1,000 slots once", async () => {
+  it("contains each of 1,000 slots once", { tags: ["slow"] }, async () => {
     const prompts = Array.from({ length: 1_000 }, (_, index) => `${index}`);
     const answer = await run.send("/batch", asking("application/x-ndjson", { prompts, model: "sim/random?max=20" }));
     const events = answer.text
@@ -160,25 +160,29 @@ describe.each(["application/x-ndjson", "text/event-stream"])("a stream as %s", (
 const KEEP_ALIVES = [" ", "\n", ": keep-alive\n\n"];
 
 describe("a slow JSON answer", () => {
-  it("sends its headers at once and white space every 10 s, and is still valid JSON; streams get keep-alives too", async () => {
-    const body = { prompts: ["{{latch/silent}} slow"] };
-    const responses = await Promise.all(
-      ["application/json", "application/x-ndjson", "text/event-stream"].map((accept) =>
-        world.gateway.fetch("/batch", { token: run.token, ...asking(accept, body) }),
-      ),
-    );
-    // The headers are here, and the upstream has not answered.
-    const kept = new Set<Response>();
-    const keep = (response: Response) => (piece: string) => {
-      if (KEEP_ALIVES.includes(piece)) kept.add(response);
-      if (kept.size === responses.length) world.upstream.open("silent");
-    };
-    const [json, lines, events] = await Promise.all(responses.map((response) => pieces(response, keep(response))));
-    expect(json?.[0]).toBe(" ");
-    expect(JSON.parse(json?.join("") ?? "")).toMatchObject({ status: "completed", results: body.prompts });
-    expect(lines).toContain("\n");
-    expect(events).toContain(": keep-alive\n\n");
-  });
+  it(
+    "sends its headers at once and white space every 10 s, and is still valid JSON; streams get keep-alives too",
+    { tags: ["slow"] },
+    async () => {
+      const body = { prompts: ["{{latch/silent}} slow"] };
+      const responses = await Promise.all(
+        ["application/json", "application/x-ndjson", "text/event-stream"].map((accept) =>
+          world.gateway.fetch("/batch", { token: run.token, ...asking(accept, body) }),
+        ),
+      );
+      // The headers are here, and the upstream has not answered.
+      const kept = new Set<Response>();
+      const keep = (response: Response) => (piece: string) => {
+        if (KEEP_ALIVES.includes(piece)) kept.add(response);
+        if (kept.size === responses.length) world.upstream.open("silent");
+      };
+      const [json, lines, events] = await Promise.all(responses.map((response) => pieces(response, keep(response))));
+      expect(json?.[0]).toBe(" ");
+      expect(JSON.parse(json?.join("") ?? "")).toMatchObject({ status: "completed", results: body.prompts });
+      expect(lines).toContain("\n");
+      expect(events).toContain(": keep-alive\n\n");
+    },
+  );
 });
 
 /** Reads a stream to its end. `arrived` gets each piece, and all so far. */

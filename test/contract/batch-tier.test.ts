@@ -185,7 +185,7 @@ describe("a group with service_tier batch", () => {
     await expectBill(run);
   });
 
-  it("is cancelled there in time for its deadline, and what is open is sent live", async () => {
+  it("is cancelled there in time for its deadline, and what is open is sent live", { tags: ["slow"] }, async () => {
     provider.behave({ worksOn: (lines) => lines - 4 });
     const run = await openRun();
     const group = await ended(run, await open(run, { prompts: prompts(10), model: "soon/m" }));
@@ -214,7 +214,7 @@ describe("a group with service_tier batch", () => {
     await expectBill(run);
   });
 
-  it("makes no second batch if the reply to the creation is lost", async () => {
+  it("makes no second batch if the reply to the creation is lost", { tags: ["slow"] }, async () => {
     provider.behave({ losesCreation: true });
     const run = await openRun();
     const group = await ended(run, await open(run, { prompts: prompts(3) }));

@@ -15,7 +15,7 @@ afterAll(() => world.stop());
 const REFUSED = "{{status/400}} please";
 
 describe("a batch of 1,000 with random latency, of which 10 % fail", () => {
-  it("returns 200 with every result at its index and every failure in its own slot", async () => {
+  it("returns 200 with every result at its index and every failure in its own slot", { tags: ["slow"] }, async () => {
     const model = "up-1/jitter/40/status/400/percent/10";
     const prompts = Array.from({ length: 1_000 }, (_, index) => `prompt ${index}`);
     const group = groupOf(await run.send("/batch", { json: { prompts, model } }));
@@ -98,7 +98,7 @@ describe("a batch", () => {
     expect(group.results).toEqual(prompts);
   });
 
-  it("may have more than 10,000 calls, and answers them in order", async () => {
+  it("may have more than 10,000 calls, and answers them in order", { tags: ["slow"] }, async () => {
     const wide = await world.openRun({ max_parallel: 64 });
     const prompts = Array.from({ length: 12_000 }, (_, index) => String(index));
     const group = groupOf(await wide.send("/batch", { json: { prompts, model: "sim/echo" } }));
@@ -292,7 +292,7 @@ describe("on_error abort", () => {
 });
 
 describe("concurrent batches", () => {
-  it("of one run do not mix: 40 batches of 25 lose and duplicate nothing", async () => {
+  it("of one run do not mix: 40 batches of 25 lose and duplicate nothing", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: "up-1", max_parallel: 32 });
     const lists = Array.from({ length: 40 }, (_, list) => Array.from({ length: 25 }, (_, at) => `${list}/${at}`));
     const groups = await Promise.all(lists.map((prompts) => own.send("/batch", { json: { prompts } })));

@@ -34,7 +34,7 @@ const READ = 400;
 const REFUSED = 503;
 
 describe("while a body of the largest size is being read", () => {
-  it("others are refused with a wait, small ones are not, and its end makes room", async () => {
+  it("others are refused with a wait, small ones are not, and its end makes room", { tags: ["slow"] }, async () => {
     const begun = await beginBody();
     await expect.poll(async () => (await sendBlank(BODY_BYTES_MAX)).status).toBe(REFUSED);
 

@@ -33,41 +33,51 @@ describe("a budget in the configuration", () => {
     expect(limitOf.parse((await open()).json).budget.usd.limit).toBe(2);
   });
 
-  it("ROOT_BUDGET_USD_PER_DAY bounds all runs together, and requires a limit for each", async () => {
-    const gateway = await startOwnGateway({ vars: { ROOT_BUDGET_USD_PER_DAY: "1" } });
-    const sendAsOperator = async (path: string, json?: unknown, method = "POST") =>
-      answerOf(await gateway.fetch(path, { token: gateway.adminKey, method, ...(json === undefined ? {} : { json }) }));
-    const first = await sendAsOperator("/runs", { budget: { usd: 0.75 } });
-    expect(first.status).toBe(201);
-    const refused = await sendAsOperator("/runs", { budget: { usd: 0.5 } });
-    expect(refused.status).toBe(402);
-    expect(errorOf(refused)).toMatchObject({
-      code: "budget_exhausted",
-      param: "budget.usd",
-      limit: 1,
-      remaining: 0.25,
-    });
-    expect((await sendAsOperator("/runs", { budget: { usd: 0.25 } })).status).toBe(201);
-    expect((await sendAsOperator("/runs", { budget: { usd: 0.000000001 } })).status).toBe(402);
-    const without = await sendAsOperator("/runs", {});
-    expect([without.status, errorOf(without).param]).toEqual([400, "budget.usd"]);
-    const { id } = z.looseObject({ id: z.string() }).parse(first.json);
-    expect((await sendAsOperator(`/runs/${id}`, { budget: { usd: 0.8 } }, "PATCH")).status).toBe(402);
-    await sendAsOperator(`/runs/${id}/close`);
-    await expect.poll(async () => (await sendAsOperator("/runs", { budget: { usd: 0.75 } })).status).toBe(201);
-  });
+  it(
+    "ROOT_BUDGET_USD_PER_DAY bounds all runs together, and requires a limit for each",
+    { tags: ["slow"] },
+    async () => {
+      const gateway = await startOwnGateway({ vars: { ROOT_BUDGET_USD_PER_DAY: "1" } });
+      const sendAsOperator = async (path: string, json?: unknown, method = "POST") =>
+        answerOf(
+          await gateway.fetch(path, { token: gateway.adminKey, method, ...(json === undefined ? {} : { json }) }),
+        );
+      const first = await sendAsOperator("/runs", { budget: { usd: 0.75 } });
+      expect(first.status).toBe(201);
+      const refused = await sendAsOperator("/runs", { budget: { usd: 0.5 } });
+      expect(refused.status).toBe(402);
+      expect(errorOf(refused)).toMatchObject({
+        code: "budget_exhausted",
+        param: "budget.usd",
+        limit: 1,
+        remaining: 0.25,
+      });
+      expect((await sendAsOperator("/runs", { budget: { usd: 0.25 } })).status).toBe(201);
+      expect((await sendAsOperator("/runs", { budget: { usd: 0.000000001 } })).status).toBe(402);
+      const without = await sendAsOperator("/runs", {});
+      expect([without.status, errorOf(without).param]).toEqual([400, "budget.usd"]);
+      const { id } = z.looseObject({ id: z.string() }).parse(first.json);
+      expect((await sendAsOperator(`/runs/${id}`, { budget: { usd: 0.8 } }, "PATCH")).status).toBe(402);
+      await sendAsOperator(`/runs/${id}/close`);
+      await expect.poll(async () => (await sendAsOperator("/runs", { budget: { usd: 0.75 } })).status).toBe(201);
+    },
+  );
 
   for (const variable of ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"]) {
-    it(`${variable} that is not an amount fails every request of a run with a 500 that names it`, async () => {
-      for (const value of [-1, "-0.01", "a dollar", "NaN", "Infinity", 1e300]) {
-        const refused = await (await opener({ [variable]: value }))({ usd: 0 });
-        expect([value, refused.status, errorOf(refused)]).toEqual([
-          value,
-          500,
-          expect.objectContaining({ code: "misconfigured", variable }),
-        ]);
-      }
-    });
+    it(
+      `${variable} that is not an amount fails every request of a run with a 500 that names it`,
+      { tags: ["slow"] },
+      async () => {
+        for (const value of [-1, "-0.01", "a dollar", "NaN", "Infinity", 1e300]) {
+          const refused = await (await opener({ [variable]: value }))({ usd: 0 });
+          expect([value, refused.status, errorOf(refused)]).toEqual([
+            value,
+            500,
+            expect.objectContaining({ code: "misconfigured", variable }),
+          ]);
+        }
+      },
+    );
   }
 });
 
@@ -122,7 +132,7 @@ describe("input whose cost its bytes do not bound:", () => {
     expect((await run.send("/query", { json: { messages } })).status).toBe(200);
   });
 
-  it("an image counts as media_tokens_max if that is configured", async () => {
+  it("an image counts as media_tokens_max if that is configured", { tags: ["slow"] }, async () => {
     const up = { kind: "openai", base_url: world.upstream.baseUrl, media_tokens_max: 1_000 };
     const UPSTREAMS = { up: { ...up, prices: { "*": { input: 1, output: 2 } } } };
     const gateway = await startOwnGateway({ vars: { UPSTREAMS, DEFAULT_MODEL: "up/m" } });

@@ -83,7 +83,7 @@ describe("a batch that costs more than the remaining budget", () => {
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 5, reserved: 0 });
   });
 
-  it("exceeds no limit at any time, whatever runs concurrently", async () => {
+  it("exceeds no limit at any time, whatever runs concurrently", { tags: ["slow"] }, async () => {
     const run = await open({ calls: 40, usd: 0.01 });
     const prompts = Array.from({ length: 30 }, (_, index) => `{{jitter/40/status/500/percent/20}} ${index}`);
     const all = Promise.all([

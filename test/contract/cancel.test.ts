@@ -80,7 +80,7 @@ describe("DELETE /groups/:id", () => {
     expect((await next).status).toBe(200);
   });
 
-  it("is reported to everyone who waits for the group, in every reply format", async () => {
+  it("is reported to everyone who waits for the group, in every reply format", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const key = (accept: string) => ({ accept, "idempotency-key": "waiting" });
     const json = { prompts: hanging(3) };
@@ -97,7 +97,7 @@ describe("DELETE /groups/:id", () => {
     expect(JSON.parse(told[4] ?? "")).toMatchObject({ type: "group_completed", status: "cancelled" });
   });
 
-  it("fails a waiting request of error_style throw with 409", async () => {
+  it("fails a waiting request of error_style throw with 409", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const json = { prompts: hanging(2), error_style: "throw" };
     const waiting = run.send("/batch", { json, headers: { "idempotency-key": "thrown" } });
@@ -119,7 +119,7 @@ describe("DELETE /groups/:id", () => {
     await expectNothingReserved(run);
   });
 
-  it("ends the call of a /query with an idempotency key with 409", async () => {
+  it("ends the call of a /query with an idempotency key with 409", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const json = { prompt: "{{fault/hang}}" };
     const waiting = run.send("/query", { json, headers: { "idempotency-key": "q" } });
@@ -242,28 +242,32 @@ describe("a group whose calls in flight may end", () => {
 });
 
 describe("DELETE /runs/:id", () => {
-  it("closes the calls of batches and queries in flight, and replies to everyone who waits for them", async () => {
-    const run = await openOwn();
-    const { at } = await openGroup(run, { prompts: hanging(10), concurrency: 4 });
-    const queries = hanging(3, "q").map((prompt) => run.send("/query", { json: { prompt } }));
-    await inFlight(7);
-    const answer = await closing(7, () => cancel(run, `/runs/${run.id}`));
-    expect(answer.json).toMatchObject({ status: "cancelled" });
-    for (const query of await Promise.all(queries)) {
-      expect([query.status, errorOf(query).code]).toEqual([409, "cancelled"]);
-    }
-    const group = groupOf(await endOf(run, at));
-    expect([group.status, new Set(group.items.map(({ status }) => status))]).toEqual([
-      "cancelled",
-      new Set(["cancelled"]),
-    ]);
-    await expectNothingReserved(run);
-    expect(world.upstream.counters.requests).toBe(7);
-    const late = await run.send("/query", { json: { prompt: "late" } });
-    expect([late.status, errorOf(late).code]).toEqual([401, "invalid_api_key"]);
-  });
+  it(
+    "closes the calls of batches and queries in flight, and replies to everyone who waits for them",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openOwn();
+      const { at } = await openGroup(run, { prompts: hanging(10), concurrency: 4 });
+      const queries = hanging(3, "q").map((prompt) => run.send("/query", { json: { prompt } }));
+      await inFlight(7);
+      const answer = await closing(7, () => cancel(run, `/runs/${run.id}`));
+      expect(answer.json).toMatchObject({ status: "cancelled" });
+      for (const query of await Promise.all(queries)) {
+        expect([query.status, errorOf(query).code]).toEqual([409, "cancelled"]);
+      }
+      const group = groupOf(await endOf(run, at));
+      expect([group.status, new Set(group.items.map(({ status }) => status))]).toEqual([
+        "cancelled",
+        new Set(["cancelled"]),
+      ]);
+      await expectNothingReserved(run);
+      expect(world.upstream.counters.requests).toBe(7);
+      const late = await run.send("/query", { json: { prompt: "late" } });
+      expect([late.status, errorOf(late).code]).toEqual([401, "invalid_api_key"]);
+    },
+  );
 
-  it("closes the calls of every descendant run", async () => {
+  it("closes the calls of every descendant run", { tags: ["slow"] }, async () => {
     const run = await openOwn({ max_depth: 2 });
     const child = await childOf(run);
     const grandchild = await childOf(child);
@@ -295,7 +299,7 @@ describe("DELETE /runs/:id", () => {
 });
 
 describe("POST /runs/:id/close", () => {
-  it("lets calls in flight finish, and starts nothing more", async () => {
+  it("lets calls in flight finish, and starts nothing more", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const prompts = ["{{delay/2000}} a", "{{delay/2000}} b", "never"];
     const { at } = await openGroup(run, { prompts, concurrency: 2 });

@@ -409,7 +409,7 @@ describe("tapes are the operator's", () => {
     expect([answer.status, errorOf(answer).code]).toEqual([403, "model_not_allowed"]);
   });
 
-  it("needs no key in the mode replay, and names what is wrong elsewhere", async () => {
+  it("needs no key in the mode replay, and names what is wrong elsewhere", { tags: ["slow"] }, async () => {
     const inner = { kind: "openai", base_url: "https://example.com/v1", api_key: "secret:NOT_SET" };
     const start = async (fields: object) => {
       const own = await startGateway({ vars: { UPSTREAMS: { a: { kind: "cassette", ...fields } } } });

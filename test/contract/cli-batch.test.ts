@@ -45,35 +45,39 @@ async function spentUsd(): Promise<number> {
 }
 
 describe("fanout batch", () => {
-  it("writes the answers of three models in order, each failure at its index, and pays once when started twice", async () => {
-    const rows = ["a", "b", "c", "d"].map((id, place) => ({
-      ...{ id, prompt: `prompt ${id}` },
-      ...(place === 1 ? { model: "sim/fail?status=400" } : place === 2 ? { model: "sim/slow?ms=300" } : {}),
-    }));
-    await folder.write("in.jsonl", rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
-    const args = ["in.jsonl", "-o", "out.jsonl", "--model", "sim/echo", "--max-tokens", "50"];
-    const first = await fanout(args);
-    expect(first).toMatchObject({ status: 2, stdout: "" });
-    expect(first.stderr).toContain("\n3 lines completed, 1 failed: out.jsonl\n");
-    expect(first.stderr).toMatch(/\n3 calls completed, 1 failed · <?\$0\.0\d{3} · \d+s · \S+\n$/);
-    expect(first.stderr).toContain(` · ${place.gateway().url}/ui/runs/${run.id}\n`);
-    const answers = await folder.lines("out.jsonl");
-    expect(answers).toEqual([
-      textOf("a", "prompt a"),
-      { custom_id: "b", error: { code: expect.any(String), message: expect.any(String), status: 400 } },
-      { custom_id: "c", text: expect.any(String), finish_reason: "stop" },
-      textOf("d", "prompt d"),
-    ]);
-    const spent = await spentUsd();
-    const second = await fanout([...args, "--json"]);
-    expect([second.status, JSON.parse(second.stdout)]).toEqual([
-      2,
-      expect.objectContaining({ completed: 3, failed: 1, run: run.id, cost_usd: expect.closeTo(spent, 9) }),
-    ]);
-    expect(await folder.lines("out.jsonl")).toEqual(answers);
-    expect(await spentUsd()).toBe(spent);
-    expect(await batchIds()).toHaveLength(1);
-  });
+  it(
+    "writes the answers of three models in order, each failure at its index, and pays once when started twice",
+    { tags: ["slow"] },
+    async () => {
+      const rows = ["a", "b", "c", "d"].map((id, place) => ({
+        ...{ id, prompt: `prompt ${id}` },
+        ...(place === 1 ? { model: "sim/fail?status=400" } : place === 2 ? { model: "sim/slow?ms=300" } : {}),
+      }));
+      await folder.write("in.jsonl", rows.map((row) => `${JSON.stringify(row)}\n`).join(""));
+      const args = ["in.jsonl", "-o", "out.jsonl", "--model", "sim/echo", "--max-tokens", "50"];
+      const first = await fanout(args);
+      expect(first).toMatchObject({ status: 2, stdout: "" });
+      expect(first.stderr).toContain("\n3 lines completed, 1 failed: out.jsonl\n");
+      expect(first.stderr).toMatch(/\n3 calls completed, 1 failed · <?\$0\.0\d{3} · \d+s · \S+\n$/);
+      expect(first.stderr).toContain(` · ${place.gateway().url}/ui/runs/${run.id}\n`);
+      const answers = await folder.lines("out.jsonl");
+      expect(answers).toEqual([
+        textOf("a", "prompt a"),
+        { custom_id: "b", error: { code: expect.any(String), message: expect.any(String), status: 400 } },
+        { custom_id: "c", text: expect.any(String), finish_reason: "stop" },
+        textOf("d", "prompt d"),
+      ]);
+      const spent = await spentUsd();
+      const second = await fanout([...args, "--json"]);
+      expect([second.status, JSON.parse(second.stdout)]).toEqual([
+        2,
+        expect.objectContaining({ completed: 3, failed: 1, run: run.id, cost_usd: expect.closeTo(spent, 9) }),
+      ]);
+      expect(await folder.lines("out.jsonl")).toEqual(answers);
+      expect(await spentUsd()).toBe(spent);
+      expect(await batchIds()).toHaveLength(1);
+    },
+  );
 
   it("creates embeddings too", async () => {
     await folder.write("in.txt", "one\ntwo\n");
@@ -101,7 +105,7 @@ describe("fanout batch", () => {
     ]);
   });
 
-  it("continues to poll while the gateway is killed and restarted", async () => {
+  it("continues to poll while the gateway is killed and restarted", { tags: ["slow"] }, async () => {
     const prompts = Array.from({ length: 40 }, (_, place) => `prompt ${place}`);
     await folder.write("in.txt", prompts.join("\n"));
     let restarted: Promise<void> | null = null;

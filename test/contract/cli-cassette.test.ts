@@ -81,7 +81,7 @@ describe("fanout cassette", () => {
     expect(failed.status).toBe(7);
   });
 
-  it("lists, shows, exports, loads and compares tapes", async () => {
+  it("lists, shows, exports, loads and compares tapes", { tags: ["slow"] }, async () => {
     await record("demo.jsonl", "one", "two");
     const listed = await fanout("ls");
     expect(listed.stdout).toMatch(/^demo +rec: record, play: replay +2 /m);
@@ -100,7 +100,7 @@ describe("fanout cassette", () => {
     ]);
   });
 
-  it("says what is missing: a budget, a program, an upstream, a file, a tape", async () => {
+  it("says what is missing: a budget, a program, an upstream, a file, a tape", { tags: ["slow"] }, async () => {
     await folder.write("demo.jsonl", "");
     const said = async (...args: string[]): Promise<string> => {
       const { status, stderr } = await fanout(...args);

@@ -192,7 +192,7 @@ describe("fanout run", () => {
 });
 
 describe("fanout runs, top, trace and watch", () => {
-  it("list a run with its figures, as a table and as JSON", async () => {
+  it("list a run with its figures, as a table and as JSON", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ name: "listed here", default_model: "sim/echo", budget: { usd: 1 } });
     await run.send("/query", { json: { prompt: "x" } });
     const table = await fanout(["runs", "--name", "listed here"]);
@@ -232,7 +232,7 @@ describe("fanout runs, top, trace and watch", () => {
 });
 
 describe("the package", () => {
-  it("has what its commands need, and works where npm installs it", async () => {
+  it("has what its commands need, and works where npm installs it", { tags: ["slow"] }, async () => {
     const place = await mkdtemp(join(tmpdir(), "fanout-pack-"));
     try {
       const call = promisify(execFile);

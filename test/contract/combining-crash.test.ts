@@ -24,7 +24,7 @@ describe("a gateway killed while a judge is asked", () => {
   beforeAll(async () => void (place = await startRestarting(answerOf)));
   afterAll(() => place.stop());
 
-  it("asks it once more in the same group, and no answer twice", { timeout: 120_000 }, async () => {
+  it("asks it once more in the same group, and no answer twice", { tags: ["slow"], timeout: 120_000 }, async () => {
     const run = await place.openRun({ budget: { usd: 1 }, max_parallel: 4, default_model: "up-1" });
     const aggregate = { strategy: "judge", rubric: "Are they right?", model: "up-judge", max_tokens: 100 };
     const { at } = await openGroup(run, { prompts: ["a", "b", "c"], max_tokens: 50, aggregate });

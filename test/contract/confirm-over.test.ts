@@ -25,30 +25,34 @@ function heldIn(answer: Answer) {
 const confirm = (run: RunAccess, at: string): Promise<Answer> => run.send(`${at}/confirm`, { method: "POST" });
 
 describe("a batch above confirm_over", () => {
-  it("answers with its quote, sends nothing, survives a SIGKILL, and runs once it is confirmed", async () => {
-    const run = await place.openRun({ ...RULES, confirm_over: { calls: 2 } });
-    const before = place.upstream.counters.requests;
-    const group = heldIn(await run.send("/batch", { json: { prompts: PROMPTS, max_tokens: 100 } }));
-    expect(group).toMatchObject({
-      quote: { calls: 3 },
-      error: { code: "awaiting_confirmation", message: expect.stringContaining(`POST ${group.at}/confirm`) },
-      counts: { queued: 3 },
-      waiting_for: [{ confirmation: true, slots: 3 }],
-    });
-    expect(group.quote?.worst_usd).toBeGreaterThan(group.quote?.likely_usd ?? Infinity);
-    await place.restart();
-    expect((await run.send(group.at)).json).toMatchObject({ status: "awaiting_confirmation", quote: group.quote });
-    expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 0, reserved: 0 });
-    expect(place.upstream.counters.requests).toBe(before);
-    expect((await confirm(run, group.at)).json).toMatchObject({ status: "running" });
-    expect(groupOf(await endOf(run, group.at))).toMatchObject({ status: "completed", results: PROMPTS });
-    expect((await confirm(run, group.at)).json).toMatchObject({ status: "completed" });
-    expect(place.upstream.counters.requests - before).toBe(3);
-    const types = (await logOf(run)).map(({ event_type }) => event_type);
-    expect(types.filter((type) => type.includes("confirm"))).toEqual(["confirmation_awaited", "group_confirmed"]);
-  });
+  it(
+    "answers with its quote, sends nothing, survives a SIGKILL, and runs once it is confirmed",
+    { tags: ["slow"] },
+    async () => {
+      const run = await place.openRun({ ...RULES, confirm_over: { calls: 2 } });
+      const before = place.upstream.counters.requests;
+      const group = heldIn(await run.send("/batch", { json: { prompts: PROMPTS, max_tokens: 100 } }));
+      expect(group).toMatchObject({
+        quote: { calls: 3 },
+        error: { code: "awaiting_confirmation", message: expect.stringContaining(`POST ${group.at}/confirm`) },
+        counts: { queued: 3 },
+        waiting_for: [{ confirmation: true, slots: 3 }],
+      });
+      expect(group.quote?.worst_usd).toBeGreaterThan(group.quote?.likely_usd ?? Infinity);
+      await place.restart();
+      expect((await run.send(group.at)).json).toMatchObject({ status: "awaiting_confirmation", quote: group.quote });
+      expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 0, reserved: 0 });
+      expect(place.upstream.counters.requests).toBe(before);
+      expect((await confirm(run, group.at)).json).toMatchObject({ status: "running" });
+      expect(groupOf(await endOf(run, group.at))).toMatchObject({ status: "completed", results: PROMPTS });
+      expect((await confirm(run, group.at)).json).toMatchObject({ status: "completed" });
+      expect(place.upstream.counters.requests - before).toBe(3);
+      const types = (await logOf(run)).map(({ event_type }) => event_type);
+      expect(types.filter((type) => type.includes("confirm"))).toEqual(["confirmation_awaited", "group_confirmed"]);
+    },
+  );
 
-  it("stays confirmed through a SIGKILL", async () => {
+  it("stays confirmed through a SIGKILL", { tags: ["slow"] }, async () => {
     const run = await place.openRun({ ...RULES, confirm_over: { calls: 0 } });
     const { at } = heldIn(await run.send("/batch", { json: { prompts: ["{{latch/confirmed}} one", "two"] } }));
     await confirm(run, at);

@@ -84,30 +84,34 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
     expect((group.usage.saved_usd ?? 0) / (plain - bill.usd)).toBeCloseTo(1, 2);
   });
 
-  it.each([false, true])("serves single calls from the second of a run on (with keys: %s)", async (hasKeys) => {
-    const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
-    const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
-    const { id: context } = z.looseObject({ id: z.string() }).parse(await stored.json());
-    const query = async (prompt: string, more: object = {}): Promise<void> => {
-      const headers = hasKeys ? { "idempotency-key": encodeURIComponent(prompt) } : {};
-      const answer = await gateway.fetch("/query", {
-        json: { prompt, context, max_tokens: 16, ...more },
-        token,
-        headers,
-      });
-      expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
-    };
-    await query("First?");
-    expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
-    const { writeTokens: before } = provider.bill();
-    await Promise.all(questions.map((prompt) => query(prompt)));
-    const bill = provider.bill();
-    expect([bill.writeTokens - before, bill.readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
-    await query("Without?", { cache: "off" });
-    const budget = await (await gateway.fetch("/budget", { token })).json();
-    const { usd } = z.looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) }).parse(budget);
-    expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(provider.bill().usd, 8), 0]);
-  });
+  it.each([false, true])(
+    "serves single calls from the second of a run on (with keys: %s)",
+    { tags: ["slow"] },
+    async (hasKeys) => {
+      const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
+      const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
+      const { id: context } = z.looseObject({ id: z.string() }).parse(await stored.json());
+      const query = async (prompt: string, more: object = {}): Promise<void> => {
+        const headers = hasKeys ? { "idempotency-key": encodeURIComponent(prompt) } : {};
+        const answer = await gateway.fetch("/query", {
+          json: { prompt, context, max_tokens: 16, ...more },
+          token,
+          headers,
+        });
+        expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+      };
+      await query("First?");
+      expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
+      const { writeTokens: before } = provider.bill();
+      await Promise.all(questions.map((prompt) => query(prompt)));
+      const bill = provider.bill();
+      expect([bill.writeTokens - before, bill.readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+      await query("Without?", { cache: "off" });
+      const budget = await (await gateway.fetch("/budget", { token })).json();
+      const { usd } = z.looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) }).parse(budget);
+      expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(provider.bill().usd, 8), 0]);
+    },
+  );
 
   it("has another one lead if the first fails", async () => {
     failWith = (number) => (number === 0 ? 500 : null);
@@ -122,16 +126,20 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
     expect(provider.bill().writeTokens).toBeGreaterThan(TOKENS);
   });
 
-  it("has no marks and no leader with `off`, for one call, and for a text that is too short", async () => {
-    const { group } = await ask(model, { cache: "off" });
-    expect(group.usage.cached_tokens).toBeUndefined();
-    await ask(model, { prompts: ["One?"] });
-    await ask(model, {}, "short");
-    for (const body of provider.seen) {
-      const text = JSON.stringify(body);
-      expect(text).not.toMatch(/cache_control|prompt_cache/);
-    }
-  });
+  it(
+    "has no marks and no leader with `off`, for one call, and for a text that is too short",
+    { tags: ["slow"] },
+    async () => {
+      const { group } = await ask(model, { cache: "off" });
+      expect(group.usage.cached_tokens).toBeUndefined();
+      await ask(model, { prompts: ["One?"] });
+      await ask(model, {}, "short");
+      for (const body of provider.seen) {
+        const text = JSON.stringify(body);
+        expect(text).not.toMatch(/cache_control|prompt_cache/);
+      }
+    },
+  );
 
   it("leaves the marks of its client alone", async () => {
     const mark = model.startsWith("claude") ? "cache_control" : "prompt_cache_breakpoint";
@@ -252,21 +260,25 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls that share a system messa
     expect([provider.bill().writeTokens - before, provider.bill().readTokens]).toEqual(once);
   });
 
-  it("are sent as they are with `off`, alone, and if the message is short or their own", async () => {
-    const plain = [
-      { system: SYSTEM, prompts: questions, cache: "off" },
-      { system: "Be brief.", prompts: questions },
-      { system: SYSTEM, prompts: ["One?"] },
-    ];
-    for (const fields of plain) {
-      await asked("/batch", fields);
-      expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
-    }
-    const items = [{ prompt: "One?" }, { prompt: "Two?" }, { prompt: "Other?", system: "Be brief." }];
-    await asked("/batch", { system: SYSTEM, items });
-    expect(provider.seen.filter((body) => JSON.stringify(body).includes(mark))).toHaveLength(2);
-    expect(written()).toEqual([SYSTEM_TOKENS, SYSTEM_TOKENS]);
-  });
+  it(
+    "are sent as they are with `off`, alone, and if the message is short or their own",
+    { tags: ["slow"] },
+    async () => {
+      const plain = [
+        { system: SYSTEM, prompts: questions, cache: "off" },
+        { system: "Be brief.", prompts: questions },
+        { system: SYSTEM, prompts: ["One?"] },
+      ];
+      for (const fields of plain) {
+        await asked("/batch", fields);
+        expect(JSON.stringify(provider.seen)).not.toMatch(/cache_control|prompt_cache/);
+      }
+      const items = [{ prompt: "One?" }, { prompt: "Two?" }, { prompt: "Other?", system: "Be brief." }];
+      await asked("/batch", { system: SYSTEM, items });
+      expect(provider.seen.filter((body) => JSON.stringify(body).includes(mark))).toHaveLength(2);
+      expect(written()).toEqual([SYSTEM_TOKENS, SYSTEM_TOKENS]);
+    },
+  );
 });
 
 it("keys that name what calls share are no longer than OpenAI takes", async () => {
@@ -330,7 +342,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls at %s whose beginning", (
     ["is a long system message of their own", (prompt) => ({ prompt, system: TEXT })],
   ];
 
-  it.each(CALLS)("%s have a leader in a batch: one writes, the others read", async (_, callOf) => {
+  it.each(CALLS)("%s have a leader in a batch: one writes, the others read", { tags: ["slow"] }, async (_, callOf) => {
     const { token } = await gateway.openRun({ max_parallel: 6, budget: { usd: 5 } });
     const json = { items: questions.map((question) => callOf(question)), model, max_tokens: 16 };
     const answer = await gateway.fetch("/batch", { json, token });
@@ -342,15 +354,19 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls at %s whose beginning", (
     expect([usd.spent, usd.reserved]).toEqual([expect.closeTo(bill.usd, 8), 0]);
   });
 
-  it("their client has marked have a leader as single calls, from the first on, and the gateway adds no mark", async () => {
-    const { token } = await gateway.openRun({ max_parallel: 6, budget: { usd: 5 }, default_model: model });
-    const query = async (text: string): Promise<void> => {
-      const messages = [{ role: "user", content: [block, { type: "text", text }] }];
-      const answer = await gateway.fetch("/query", { json: { messages, max_tokens: 16 }, token });
-      expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
-    };
-    await Promise.all(questions.map((question) => query(question)));
-    expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
-    expect(JSON.stringify(provider.seen[0]).match(/cache_control|prompt_cache/g)).toHaveLength(1);
-  });
+  it(
+    "their client has marked have a leader as single calls, from the first on, and the gateway adds no mark",
+    { tags: ["slow"] },
+    async () => {
+      const { token } = await gateway.openRun({ max_parallel: 6, budget: { usd: 5 }, default_model: model });
+      const query = async (text: string): Promise<void> => {
+        const messages = [{ role: "user", content: [block, { type: "text", text }] }];
+        const answer = await gateway.fetch("/query", { json: { messages, max_tokens: 16 }, token });
+        expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+      };
+      await Promise.all(questions.map((question) => query(question)));
+      expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
+      expect(JSON.stringify(provider.seen[0]).match(/cache_control|prompt_cache/g)).toHaveLength(1);
+    },
+  );
 });

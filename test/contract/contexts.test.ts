@@ -142,7 +142,7 @@ describe("a call that refers to a context", () => {
     ]);
   });
 
-  it("shares it with a thousand others for one upload and a short request", async () => {
+  it("shares it with a thousand others for one upload and a short request", { tags: ["slow"] }, async () => {
     const text = "Some words of a long document, again and again. ".repeat(2_000);
     const { id } = await store(text);
     const questions = Array.from({ length: 200 }, (_, index) => `Question ${index}?`);

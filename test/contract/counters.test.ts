@@ -182,7 +182,7 @@ describe("retention_s", () => {
     expect((await world.sendAsOperator(`/runs/${run.id}`)).status).toBe(404);
   });
 
-  it("starts when the run ends", async () => {
+  it("starts when the run ends", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "up-1", retention_s: 0 });
     await send(run);
     await new Promise((resolve) => setTimeout(resolve, 1_200));
@@ -191,7 +191,7 @@ describe("retention_s", () => {
     await expect.poll(async () => (await run.send("/run")).status, { interval: 100 }).toBe(404);
   });
 
-  it("keeps a run until it has passed", async () => {
+  it("keeps a run until it has passed", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "up-1" });
     await send(run);
     await run.send(`/runs/${run.id}`, { method: "DELETE" });

@@ -33,7 +33,7 @@ describe("a gateway killed in the middle of calls that are more than one answer"
   beforeAll(async () => void (place = await startRestarting(answerOf)));
   afterAll(() => place.stop());
 
-  it("continues where each call was", { timeout: 120_000 }, async () => {
+  it("continues where each call was", { tags: ["slow"], timeout: 120_000 }, async () => {
     const run = await place.openRun({ budget: { usd: 1 }, max_parallel: 2 * WIDTH });
     const prompts = (name: string) => Array.from({ length: COUNT }, (_, at) => `${name} ${at}`);
     const shared = { max_tokens: 100, concurrency: WIDTH };

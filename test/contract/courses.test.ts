@@ -114,11 +114,15 @@ describe("a cascade", () => {
     expect(asked).toEqual(["up-cheap", "up-cheap"]);
   });
 
-  it("retries each model as often as it is configured, and fails as its last one does", async () => {
-    const failed = await query({ prompt: "cheap=500|500|;strong=500|500|400" });
-    expect(errorOf(failed)).toMatchObject({ code: "upstream_error", attempts: 6 });
-    expect(asked).toEqual(["up-cheap", "up-cheap", "up-cheap", "up-strong", "up-strong", "up-strong"]);
-  });
+  it(
+    "retries each model as often as it is configured, and fails as its last one does",
+    { tags: ["slow"] },
+    async () => {
+      const failed = await query({ prompt: "cheap=500|500|;strong=500|500|400" });
+      expect(errorOf(failed)).toMatchObject({ code: "upstream_error", attempts: 6 });
+      expect(asked).toEqual(["up-cheap", "up-cheap", "up-cheap", "up-strong", "up-strong", "up-strong"]);
+    },
+  );
 
   it("is recorded under an Idempotency-Key, and logged as attempts of one call", async () => {
     const named = { "idempotency-key": "cascade-1" };

@@ -53,6 +53,7 @@ afterAll(() => place.stop());
 describe("a graph whose gateway is killed", () => {
   it(
     "ends with the outputs that it has without a kill, each task once",
+    { tags: ["slow"] },
     async () => {
       let ended = graph.parse((await run.send(`/dag/${id}?wait_ms=20000`)).json);
       while (ended.status === "running") ended = graph.parse((await run.send(`/dag/${id}?wait_ms=20000`)).json);

@@ -169,7 +169,7 @@ describe("POST /dag", () => {
     expect(world.upstream.counters.sends.has("unneeded")).toBe(false);
   });
 
-  it("makes as many retries as the task allows", async () => {
+  it("makes as many retries as the task allows", { tags: ["slow"] }, async () => {
     const done = await dag({
       tasks: [
         { id: "none", prompt: "{{status/503}} none", max_retries: 0 },

@@ -15,15 +15,23 @@ describe("deadline_ms", () => {
   /** Holds the run's one permit, or its one call's worth of money, for three seconds. */
   const occupy = (run: RunAccess) => query(run, { prompt: "a", model: slow });
 
-  it("fails slots that have not started in time, and keeps the answers of those that have", async () => {
-    const run = await world.openRun({ max_parallel: 1 });
-    const json = { prompts: ["a", "b", "c"], model: slow, deadline_ms: 2_000 };
-    const group = groupOf(await run.send("/batch", { method: "POST", json }));
-    expect(group.status).toBe("partial");
-    expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "deadline_exceeded", "deadline_exceeded"]);
-  });
+  it(
+    "fails slots that have not started in time, and keeps the answers of those that have",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ max_parallel: 1 });
+      const json = { prompts: ["a", "b", "c"], model: slow, deadline_ms: 2_000 };
+      const group = groupOf(await run.send("/batch", { method: "POST", json }));
+      expect(group.status).toBe("partial");
+      expect(group.errors.map((error) => error?.code ?? null)).toEqual([
+        null,
+        "deadline_exceeded",
+        "deadline_exceeded",
+      ]);
+    },
+  );
 
-  it("fails a query that is queued for a permit with 504", async () => {
+  it("fails a query that is queued for a permit with 504", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ max_parallel: 1 });
     const [first, late] = await Promise.all([
       occupy(run),
@@ -33,7 +41,7 @@ describe("deadline_ms", () => {
     expect(first.status).toBe(200);
   });
 
-  it("fails a query that waits for budget with a retryable 402", async () => {
+  it("fails a query that waits for budget with a retryable 402", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ max_parallel: 8, budget: { calls: 1 } });
     const [first, late] = await Promise.all([
       occupy(run),

@@ -23,7 +23,7 @@ describe("npm run demo", () => {
   let upstream: TestUpstream | null = null;
   afterEach(() => upstream?.stop());
 
-  it("shows the fan-out, the answer and its cost, keyless", async () => {
+  it("shows the fan-out, the answer and its cost, keyless", { tags: ["slow"] }, async () => {
     const { status, printed, complaint } = await demo();
     expect([status, complaint]).toEqual([0, ""]);
     expect(printed).toMatch(/Run run_[0-9a-f]{64}: budget \$0\.25, 32 calls at once/);
@@ -33,7 +33,7 @@ describe("npm run demo", () => {
     expect(printed).toMatch(/Spent \$0\.\d{6} of \$0\.25 in all, for 98 calls\nThe demo took \d+\.\d s\n$/);
   });
 
-  it("uses a real provider if a model and a key are given", async () => {
+  it("uses a real provider if a model and a key are given", { tags: ["slow"] }, async () => {
     upstream = await startUpstream(() => ({ text: "red: 2\nblue: 1" }));
     const { status, printed, complaint } = await demo({
       FANOUT_MODEL: "openai/some-model",
@@ -48,14 +48,18 @@ describe("npm run demo", () => {
     expect(printed).not.toContain("sk-test-key");
   });
 
-  it("names the reason for missing slots if the budget does not cover the book, and exits with 1", async () => {
-    const { status, printed, complaint } = await demo({ FANOUT_BUDGET_USD: "0.002" });
-    expect(status).toBe(1);
-    expect(complaint).toMatch(/^! slot \d+: Budget exceeded: \$0\.\d+ spent, limit is \$0\.002;/);
-    expect(complaint).toMatch(/! \d+ of 97 chunks are missing from the sums\n/);
-    // What the batch leaves may or may not pay for the call that adds up.
-    const paid = /Spent \$0\.00\d{4} of \$0\.002 in all/;
-    const unpaid = /\nBudget exceeded: \$0\.00\d+ spent, limit is \$0\.002; [^\n]* \(budget_exhausted\)\n$/;
-    expect(paid.test(printed) || unpaid.test(complaint)).toBe(true);
-  });
+  it(
+    "names the reason for missing slots if the budget does not cover the book, and exits with 1",
+    { tags: ["slow"] },
+    async () => {
+      const { status, printed, complaint } = await demo({ FANOUT_BUDGET_USD: "0.002" });
+      expect(status).toBe(1);
+      expect(complaint).toMatch(/^! slot \d+: Budget exceeded: \$0\.\d+ spent, limit is \$0\.002;/);
+      expect(complaint).toMatch(/! \d+ of 97 chunks are missing from the sums\n/);
+      // What the batch leaves may or may not pay for the call that adds up.
+      const paid = /Spent \$0\.00\d{4} of \$0\.002 in all/;
+      const unpaid = /\nBudget exceeded: \$0\.00\d+ spent, limit is \$0\.002; [^\n]* \(budget_exhausted\)\n$/;
+      expect(paid.test(printed) || unpaid.test(complaint)).toBe(true);
+    },
+  );
 });

@@ -66,65 +66,73 @@ const varsOf = (folder: string) => parseEnv(readFileSync(join(folder, ".deploy.v
 
 /** A test runs wrangler up to three times, which bundles the gateway each time. */
 describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
-  it("leaves secrets and keys as they are from a second clone, in CI and in an emergency", async () => {
-    const { accounts, uploads, changes } = await serve(account());
-    const [owner = account()] = accounts;
-    const first = await clone(DEPLOY_VARS);
-    const begun = await deploy(first);
-    expect(begun, begun.output).toMatchObject({ status: 0 });
-    expect(begun.output).toContain("fanout is ready at https://fanout.somebody.workers.dev");
-    expect(changes).toContain("POST /r2/buckets");
-    expect(uploads).toMatchObject([{ observability: { enabled: true, traces: { enabled: false } } }]);
-    const secrets = secretsOf(owner);
-    expect(secrets).toEqual(varsOf(first));
-    expect(Object.keys(secrets).toSorted()).toEqual([
-      "ADMIN_KEY",
-      "DEFAULT_MODEL",
-      "OPENAI_API_KEY",
-      "SIGNING_KEY",
-      "UPSTREAMS",
-    ]);
-    expect(statSync(join(first, ".deploy.vars")).mode & 0o777).toBe(0o600);
-    for (const value of Object.values(secrets)) expect(begun.output).not.toContain(value);
+  it(
+    "leaves secrets and keys as they are from a second clone, in CI and in an emergency",
+    { tags: ["slow"] },
+    async () => {
+      const { accounts, uploads, changes } = await serve(account());
+      const [owner = account()] = accounts;
+      const first = await clone(DEPLOY_VARS);
+      const begun = await deploy(first);
+      expect(begun, begun.output).toMatchObject({ status: 0 });
+      expect(begun.output).toContain("fanout is ready at https://fanout.somebody.workers.dev");
+      expect(changes).toContain("POST /r2/buckets");
+      expect(uploads).toMatchObject([{ observability: { enabled: true, traces: { enabled: false } } }]);
+      const secrets = secretsOf(owner);
+      expect(secrets).toEqual(varsOf(first));
+      expect(Object.keys(secrets).toSorted()).toEqual([
+        "ADMIN_KEY",
+        "DEFAULT_MODEL",
+        "OPENAI_API_KEY",
+        "SIGNING_KEY",
+        "UPSTREAMS",
+      ]);
+      expect(statSync(join(first, ".deploy.vars")).mode & 0o777).toBe(0o600);
+      for (const value of Object.values(secrets)) expect(begun.output).not.toContain(value);
 
-    const second = await clone();
-    const inCi = { CI: "1", CLOUDFLARE_ACCOUNT_ID: owner.id };
-    for (const [flags, env] of [
-      [[], {}],
-      [[], inCi],
-      [["--immediate"], inCi],
-    ] as const) {
-      changes.length = 0;
-      const again = await deploy(second, flags, env);
-      expect(again, again.output).toMatchObject({ status: 0 });
-      expect(again.output).toContain("Kept as they are, because .deploy.vars has none: ");
-      expect(again.output).toContain("fanout is ready at");
-      expect(secretsOf(owner)).toEqual(secrets);
-      expect(uploads.at(-1)?.bindings.filter(({ type }) => /text|json/.test(type))).toEqual([]);
-      expect(changes.filter((change) => /r2|secrets/.test(change))).toEqual([]);
-      expect(existsSync(join(second, ".deploy.vars"))).toBe(false);
-    }
-    const modes = uploads.map(({ code_update_strategy }) => code_update_strategy?.mode);
-    expect(modes).toEqual(["deferred", "deferred", "deferred", "immediate"]);
-  });
+      const second = await clone();
+      const inCi = { CI: "1", CLOUDFLARE_ACCOUNT_ID: owner.id };
+      for (const [flags, env] of [
+        [[], {}],
+        [[], inCi],
+        [["--immediate"], inCi],
+      ] as const) {
+        changes.length = 0;
+        const again = await deploy(second, flags, env);
+        expect(again, again.output).toMatchObject({ status: 0 });
+        expect(again.output).toContain("Kept as they are, because .deploy.vars has none: ");
+        expect(again.output).toContain("fanout is ready at");
+        expect(secretsOf(owner)).toEqual(secrets);
+        expect(uploads.at(-1)?.bindings.filter(({ type }) => /text|json/.test(type))).toEqual([]);
+        expect(changes.filter((change) => /r2|secrets/.test(change))).toEqual([]);
+        expect(existsSync(join(second, ".deploy.vars"))).toBe(false);
+      }
+      const modes = uploads.map(({ code_update_strategy }) => code_update_strategy?.mode);
+      expect(modes).toEqual(["deferred", "deferred", "deferred", "immediate"]);
+    },
+  );
 
   it.each([
     ["no workers.dev subdomain", { subdomain: null }, "has no workers.dev subdomain"],
     ["R2 off", { buckets: null }, "npm run deploy -- --without-r2"],
     ["the free plan", { plan: "free" as const }, "npm run deploy -- --free"],
     ["a Worker of that name that is another program", { workers: new Map([["fanout", [KV]]]) }, "is not this gateway"],
-  ])("says in one sentence what stands in the way, and changes nothing: %s", async (_, over, sentence) => {
-    const { accounts, uploads } = await serve(account(over));
-    const [before] = structuredClone(accounts);
-    const { status, output } = await deploy(await clone(DEPLOY_VARS));
-    expect(status, output).toBe(1);
-    expect(output.trim().split("\n").at(-2)).toContain(sentence);
-    expect(output.trim().split("\n").at(-1)).toBe("Nothing was changed in the account.");
-    expect(accounts).toEqual([before]);
-    expect(uploads).toEqual([]);
-  });
+  ])(
+    "says in one sentence what stands in the way, and changes nothing: %s",
+    { tags: ["slow"] },
+    async (_, over, sentence) => {
+      const { accounts, uploads } = await serve(account(over));
+      const [before] = structuredClone(accounts);
+      const { status, output } = await deploy(await clone(DEPLOY_VARS));
+      expect(status, output).toBe(1);
+      expect(output.trim().split("\n").at(-2)).toContain(sentence);
+      expect(output.trim().split("\n").at(-1)).toBe("Nothing was changed in the account.");
+      expect(accounts).toEqual([before]);
+      expect(uploads).toEqual([]);
+    },
+  );
 
-  it("asks which of several accounts is meant, and uses the one that is named", async () => {
+  it("asks which of several accounts is meant, and uses the one that is named", { tags: ["slow"] }, async () => {
     const other = account({ id: "f".repeat(32), name: "Other", subdomain: "other" });
     const { changes, accounts } = await serve(account(), other);
     const folder = await clone(DEPLOY_VARS);
@@ -136,7 +144,7 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     expect(accounts.map(({ workers }) => [...workers.keys()])).toEqual([[], ["fanout"]]);
   });
 
-  it("deploys where there is neither R2 nor a paid plan if it is asked to", async () => {
+  it("deploys where there is neither R2 nor a paid plan if it is asked to", { tags: ["slow"] }, async () => {
     const { accounts, uploads } = await serve(account({ plan: "free", buckets: null }));
     const { status, output } = await deploy(await clone(DEPLOY_VARS), ["--free"]);
     expect(status, output).toBe(0);
@@ -144,7 +152,7 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     expect([...(accounts[0]?.workers.keys() ?? [])]).toEqual(["fanout"]);
   });
 
-  it("deploys a second gateway with a bucket, secrets and keys of its own", async () => {
+  it("deploys a second gateway with a bucket, secrets and keys of its own", { tags: ["slow"] }, async () => {
     const { accounts } = await serve(account());
     const [owner = account()] = accounts;
     const folder = await clone(DEPLOY_VARS);
@@ -159,7 +167,7 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     expect(parseEnv(readFileSync(join(folder, ".deploy.vars.staging"), "utf8"))).toEqual(staging);
   });
 
-  it("stops before it loses a setting that only the Worker has", async () => {
+  it("stops before it loses a setting that only the Worker has", { tags: ["slow"] }, async () => {
     const deployed = [
       { name: "RUN", type: "durable_object_namespace", class_name: "RunObject" },
       { name: "ADMIN_KEY", type: "secret_text", text: "operator-key-0123456789-0123456789" },

@@ -272,7 +272,7 @@ describe("a body", () => {
     expect(groupOf(list)).toMatchObject({ results: ["a"], effective_parallel: 2 });
   });
 
-  it("of a list may contain conversations, in a small and in a large body", async () => {
+  it("of a list may contain conversations, in a small and in a large body", { tags: ["slow"] }, async () => {
     const talk = (text: string) => [
       { role: "system", content: "s" },
       { role: "user", content: text },
@@ -288,7 +288,7 @@ describe("a body", () => {
     }
   });
 
-  it("of 2 MB is scanned as it arrives, with null and unknown fields", async () => {
+  it("of 2 MB is scanned as it arrives, with null and unknown fields", { tags: ["slow"] }, async () => {
     const prompts = Array.from({ length: 1_000 }, (_, index) => `${index} ${"x".repeat(2_000)}`);
     const json = { model: null, depth: 1, other: [1], prompts };
     expect(groupOf(await run.send("/rlm_query_batched", { json })).responses).toEqual(prompts);

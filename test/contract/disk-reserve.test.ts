@@ -66,37 +66,41 @@ async function disk(bytes: number): Promise<void> {
 
 beforeEach(() => disk(PLENTY));
 
-it("opens nothing below the reserve, says so with 507 and a wait, and goes on once there is room", async () => {
-  const { token } = await run();
-  await disk(DISK_RESERVE_BYTES - 1);
-  const form = new FormData();
-  form.set("purpose", "user_data");
-  form.set("file", new Blob(["a"]), "a.txt");
-  const ways: [string, GatewayRequest][] = [
-    ["/runs", { token, json: {} }],
-    ["/query", { token, json: { prompt: "a" } }],
-    ["/batch", { token, json: { prompts: ["a"] } }],
-    ["/dag", { token, json: { tasks: [{ id: "a", prompt: "a" }] } }],
-    ["/log", { token, json: { event_type: "note" } }],
-    ["/v1/chat/completions", { token, json: { model: "sim/echo", messages: [{ role: "user", content: "a" }] } }],
-    ["/v1/files", { token, method: "POST", body: form }],
-    ["/contexts", { token, method: "POST", body: "a", headers: { "content-type": "text/plain" } }],
-    ["/v1/uploads", { token, json: { filename: "a", purpose: "batch", bytes: 1, mime_type: "text/plain" } }],
-    ["/v1/batches", { token, json: { input_file_id: "file-1", endpoint: "/v1/chat/completions" } }],
-  ];
-  for (const [path, request] of ways) {
-    const answer = await ask(path, request);
-    expect([path, errorOf(answer)]).toEqual([
-      path,
-      expect.objectContaining({ code: "storage_full", type: "server_error", retryable: true }),
-    ]);
-    expect(answer.status).toBe(507);
-    expect(Number(answer.headers.get("retry-after-ms"))).toBeGreaterThanOrEqual(DISK_FULL_RETRY_MS);
-  }
-  expect(printed.some((line) => line.includes("nothing opens until some is freed"))).toBe(true);
-  await disk(PLENTY);
-  expect((await ask("/batch", { token, json: { prompts: ["a"] } })).status).toBe(200);
-});
+it(
+  "opens nothing below the reserve, says so with 507 and a wait, and goes on once there is room",
+  { tags: ["slow"] },
+  async () => {
+    const { token } = await run();
+    await disk(DISK_RESERVE_BYTES - 1);
+    const form = new FormData();
+    form.set("purpose", "user_data");
+    form.set("file", new Blob(["a"]), "a.txt");
+    const ways: [string, GatewayRequest][] = [
+      ["/runs", { token, json: {} }],
+      ["/query", { token, json: { prompt: "a" } }],
+      ["/batch", { token, json: { prompts: ["a"] } }],
+      ["/dag", { token, json: { tasks: [{ id: "a", prompt: "a" }] } }],
+      ["/log", { token, json: { event_type: "note" } }],
+      ["/v1/chat/completions", { token, json: { model: "sim/echo", messages: [{ role: "user", content: "a" }] } }],
+      ["/v1/files", { token, method: "POST", body: form }],
+      ["/contexts", { token, method: "POST", body: "a", headers: { "content-type": "text/plain" } }],
+      ["/v1/uploads", { token, json: { filename: "a", purpose: "batch", bytes: 1, mime_type: "text/plain" } }],
+      ["/v1/batches", { token, json: { input_file_id: "file-1", endpoint: "/v1/chat/completions" } }],
+    ];
+    for (const [path, request] of ways) {
+      const answer = await ask(path, request);
+      expect([path, errorOf(answer)]).toEqual([
+        path,
+        expect.objectContaining({ code: "storage_full", type: "server_error", retryable: true }),
+      ]);
+      expect(answer.status).toBe(507);
+      expect(Number(answer.headers.get("retry-after-ms"))).toBeGreaterThanOrEqual(DISK_FULL_RETRY_MS);
+    }
+    expect(printed.some((line) => line.includes("nothing opens until some is freed"))).toBe(true);
+    await disk(PLENTY);
+    expect((await ask("/batch", { token, json: { prompts: ["a"] } })).status).toBe(200);
+  },
+);
 
 it("lets what is open end, be read and be deleted below the reserve", async () => {
   const { id, token } = await run();
@@ -110,10 +114,14 @@ it("lets what is open end, be read and be deleted below the reserve", async () =
   expect((await ask(`/runs/${id}`, { token: ADMIN_KEY, method: "DELETE" })).status).toBe(200);
 });
 
-it("refuses a body that is announced to be larger than what is left above the reserve", async () => {
-  const { token } = await run();
-  await disk(DISK_RESERVE_BYTES + 100_000);
-  const large = { prompts: ["x".repeat(200_000)] };
-  await expect.poll(async () => (await ask("/batch", { token, json: large })).status).toBe(507);
-  expect((await ask("/batch", { token, json: { prompts: ["a"] } })).status).toBe(200);
-});
+it(
+  "refuses a body that is announced to be larger than what is left above the reserve",
+  { tags: ["slow"] },
+  async () => {
+    const { token } = await run();
+    await disk(DISK_RESERVE_BYTES + 100_000);
+    const large = { prompts: ["x".repeat(200_000)] };
+    await expect.poll(async () => (await ask("/batch", { token, json: large })).status).toBe(507);
+    expect((await ask("/batch", { token, json: { prompts: ["a"] } })).status).toBe(200);
+  },
+);

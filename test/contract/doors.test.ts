@@ -101,7 +101,7 @@ describe("a credential", () => {
     expect([answer.status, errorOf(answer).message]).toEqual([401, expect.stringContaining("2023-11-14T22:13:20")]);
   });
 
-  it("of a run that lasts some seconds is refused after it", async () => {
+  it("of a run that lasts some seconds is refused after it", { tags: ["slow"] }, async () => {
     const short = await world.openRun({ expires_in_s: 4 });
     expect((await short.send("/query", { json: { prompt: "p", model: "up-1" } })).status).toBe(200);
     await new Promise((resolve) => setTimeout(resolve, 5_000));

@@ -93,7 +93,7 @@ describe("GET /runs/:id/events", () => {
   it.each([
     ["cancelled", "DELETE", ""],
     ["closed", "POST", "/close"],
-  ])("ends after the last call's event when the run is %s", async (status, method, path) => {
+  ])("ends after the last call's event when the run is %s", { tags: ["slow"] }, async (status, method, path) => {
     const run = await world.openRun({ default_model: "up-1" });
     const { id } = await openGroup(run, { prompts: ["{{delay/2500}} a", "{{delay/2500}} b"] });
     const following = follow(run).then(allOf);
@@ -123,7 +123,7 @@ describe("GET /runs/:id/events", () => {
     for (const events of await Promise.all(following)) expect(events).toEqual(log);
   });
 
-  it("sends a slow reader every event, and delays no other reader", async () => {
+  it("sends a slow reader every event, and delays no other reader", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "sim/echo" });
     const response = await follow(run);
     const reader = eventsOf(response);
@@ -148,7 +148,7 @@ describe("GET /runs/:id/events", () => {
 const seed = Number(process.env["FANOUT_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
 describe("a follower that is disconnected 50 times", () => {
-  it(`receives each of 5,000 events once and in order (FANOUT_SEED=${seed})`, async () => {
+  it(`receives each of 5,000 events once and in order (FANOUT_SEED=${seed})`, { tags: ["slow"] }, async () => {
     const random = draws(seed);
     const run = await world.openRun({ default_model: "sim/random?min=20&max=120", max_parallel: 32 });
     const batches = (async () => {
@@ -241,7 +241,7 @@ describe("a WebSocket", () => {
     return await logOf(run);
   }
 
-  it("that has too much unread is closed with a reason that names how to resume", async () => {
+  it("that has too much unread is closed with a reason that names how to resume", { tags: ["slow"] }, async () => {
     const run = await world.openRun();
     const all = await fillLog(run);
     const told: LogLine[] = [];
@@ -255,7 +255,7 @@ describe("a WebSocket", () => {
     expect(told).toEqual(all);
   });
 
-  it("whose client says what it has read stays open", async () => {
+  it("whose client says what it has read stays open", { tags: ["slow"] }, async () => {
     const run = await world.openRun();
     const all = await fillLog(run);
     const socket = socketTo(run);

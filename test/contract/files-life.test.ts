@@ -220,7 +220,7 @@ describe("a deleted file", () => {
   });
 });
 
-it("files survive a kill of the gateway", async () => {
+it("files survive a kill of the gateway", { tags: ["slow"] }, async () => {
   const { id } = await upload("kept");
   await place.restart();
   expect(await (await run.openai.files.content(id)).text()).toBe("kept");

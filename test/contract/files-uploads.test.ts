@@ -31,7 +31,7 @@ async function addPart(uploadId: string, bytes: Uint8Array): Promise<string> {
 }
 
 describe("an upload", () => {
-  it("of concurrent parts becomes one file in the named order, which a batch can run", async () => {
+  it("of concurrent parts becomes one file in the named order, which a batch can run", { tags: ["slow"] }, async () => {
     const lines = Array.from({ length: 300 }, (_, at) =>
       chatLine(`c${at}`, at % 25 === 0 ? "x".repeat(500_000) : `hi ${at}`),
     );
@@ -81,7 +81,7 @@ describe("an upload", () => {
     expect(again.status).toBe(400);
   });
 
-  it("is not completed with wrong parts, and can still be completed afterwards", async () => {
+  it("is not completed with wrong parts, and can still be completed afterwards", { tags: ["slow"] }, async () => {
     const text = Buffer.from('{"a":1}\n{"b":2}\n');
     const upload = await beginUpload(text.length);
     const first = await addPart(upload.id, text.subarray(0, 5));

@@ -79,7 +79,7 @@ async function expectAllOnce(
 }
 
 describe("a gate that dies twenty times under load", () => {
-  it("does not forget that the width is limited", async () => {
+  it("does not forget that the width is limited", { tags: ["slow"] }, async () => {
     const place = await startPlace(inFlightLimiter(8));
     const looks = [await openBatch(place, 400), await openBatch(place, 400)];
     await expect.poll(() => classOf(place)).toBe("shrunk");
@@ -94,7 +94,7 @@ describe("a gate that dies twenty times under load", () => {
     expect(refused).toBeLessThan((DEATHS * 2 * WIDTH) / 2);
   });
 
-  it("does not forget the rate of the provider's headers", async () => {
+  it("does not forget the rate of the provider's headers", { tags: ["slow"] }, async () => {
     const limiter = new OpenAiLimiter({ requestsPerMinute: 6_000, tokensPerMinute: 1e9, fill: 0.02 });
     const place = await startPlace(limiter);
     const looks = [await openBatch(place, 250), await openBatch(place, 250)];

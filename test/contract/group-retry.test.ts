@@ -79,7 +79,7 @@ describe("POST /groups/:id/retry", () => {
     expect(groupOf(await retry(first.id)).id).not.toBe(once.id);
   });
 
-  it("need not be waited for, and works for an operator who names no run", async () => {
+  it("need not be waited for, and works for an operator who names no run", { tags: ["slow"] }, async () => {
     const first = await batch({ prompts: ["{{status/400/first/1}} x", "y"] });
     const headers = { prefer: "respond-async" };
     const answer = await world.sendAsOperator(`/groups/${first.id}/retry`, { method: "POST", headers });

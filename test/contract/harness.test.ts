@@ -54,7 +54,7 @@ describe("a gateway on plain workerd", () => {
     });
   });
 
-  it("that cannot be served throws an error with the reason", async () => {
+  it("that cannot be served throws an error with the reason", { tags: ["slow"] }, async () => {
     const { url } = await start();
     await expect(start({ port: Number(new URL(url).port) })).rejects.toThrow(/address already in use/i);
   });

@@ -28,19 +28,29 @@ describe("a batch that a Workflow instance executes", () => {
   const detached = { executor: "workflow", waitingFetchesMax: 512 } as const;
   const kill = { when: { calls: 50 }, downMs: 0 } as const;
 
-  it("ends every slot once after a kill, although nobody runs the instance again: lanes take over", async () => {
-    const [round] = await runVolley({ runs: [alone], kills: [kill], detached }, 90_000);
-    expect(round).toMatchObject({ completed: SLOTS, faults: [] });
-    expect(round?.instances.calls).toBeGreaterThanOrEqual(50);
-    expect(round?.calls).toBeLessThanOrEqual(SLOTS + WIDTH);
-  }, 110_000);
+  it(
+    "ends every slot once after a kill, although nobody runs the instance again: lanes take over",
+    { tags: ["slow"] },
+    async () => {
+      const [round] = await runVolley({ runs: [alone], kills: [kill], detached }, 90_000);
+      expect(round).toMatchObject({ completed: SLOTS, faults: [] });
+      expect(round?.instances.calls).toBeGreaterThanOrEqual(50);
+      expect(round?.calls).toBeLessThanOrEqual(SLOTS + WIDTH);
+    },
+    110_000,
+  );
 
-  it("resumes within seconds if the instance runs again: the attempts of the lost one are given up at once", async () => {
-    const kills = [{ ...kill, resumeAfterMs: 1_000 }];
-    const [round] = await runVolley({ runs: [alone], kills, detached }, 90_000);
-    expect(round).toMatchObject({ completed: SLOTS, faults: [], instances: { resumed: 1 } });
-    expect(round?.resends.firstMs).toBeLessThan(15_000);
-  }, 110_000);
+  it(
+    "resumes within seconds if the instance runs again: the attempts of the lost one are given up at once",
+    { tags: ["slow"] },
+    async () => {
+      const kills = [{ ...kill, resumeAfterMs: 1_000 }];
+      const [round] = await runVolley({ runs: [alone], kills, detached }, 90_000);
+      expect(round).toMatchObject({ completed: SLOTS, faults: [], instances: { resumed: 1 } });
+      expect(round?.resends.firstMs).toBeLessThan(15_000);
+    },
+    110_000,
+  );
 });
 
 describe("batches whose gateway is killed and restarted", () => {

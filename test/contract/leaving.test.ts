@@ -45,7 +45,7 @@ describe.each(KINDS)("a client that disconnects from a batch answered as %s", (a
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 40, reserved: 0 });
   });
 
-  it("ends its group with detach: false, and the upstream's connections with it", async () => {
+  it("ends its group with detach: false, and the upstream's connections with it", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
     const prompts = Array.from({ length: 20 }, (_, index) =>
       index < 2 ? `quick ${index}` : `{{fault/hang}} ${index}`,
@@ -65,21 +65,25 @@ describe.each(KINDS)("a client that disconnects from a batch answered as %s", (a
     expect([budget.usd.reserved, budget.calls.reserved, budget.calls.spent]).toEqual([0, 0, 8]);
   });
 
-  it("lets short calls in flight end with detach: false, since an abort would be charged their reservations", async () => {
-    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
-    const prompts = Array.from({ length: 20 }, (_, index) => `{{delay/1500}} ${index}`);
-    const json = { prompts, concurrency: 6, detach: false };
-    const client = clientOf(world, "/batch", { token: run.token, json, headers: { accept } });
-    await expect.poll(() => world.upstream.counters.inFlight).toBe(6);
-    client.leave();
-    const group = groupOf(await endOf(run, await groupOfRun(run)));
-    const ended = group.items.map(({ status }) => status);
-    expect(ended).toEqual(prompts.map((_, index) => (index < 6 ? "completed" : "cancelled")));
-    expect(world.upstream.counters).toMatchObject({ requests: 6, abandoned: 0 });
-    const { budget } = await documentOf(run);
-    expect(group.items.some((item) => item["estimated"] === true)).toBe(false);
-    expect([budget.usd.reserved, budget.usd.spent]).toEqual([0, group.usage.cost]);
-  });
+  it(
+    "lets short calls in flight end with detach: false, since an abort would be charged their reservations",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+      const prompts = Array.from({ length: 20 }, (_, index) => `{{delay/1500}} ${index}`);
+      const json = { prompts, concurrency: 6, detach: false };
+      const client = clientOf(world, "/batch", { token: run.token, json, headers: { accept } });
+      await expect.poll(() => world.upstream.counters.inFlight).toBe(6);
+      client.leave();
+      const group = groupOf(await endOf(run, await groupOfRun(run)));
+      const ended = group.items.map(({ status }) => status);
+      expect(ended).toEqual(prompts.map((_, index) => (index < 6 ? "completed" : "cancelled")));
+      expect(world.upstream.counters).toMatchObject({ requests: 6, abandoned: 0 });
+      const { budget } = await documentOf(run);
+      expect(group.items.some((item) => item["estimated"] === true)).toBe(false);
+      expect([budget.usd.reserved, budget.usd.spent]).toEqual([0, group.usage.cost]);
+    },
+  );
 
   it("with detach: false gets every result if it stays", async () => {
     const run = await world.openRun({ default_model: "up-1" });

@@ -103,7 +103,7 @@ const LEAVING: Record<string, (path: string, body: string) => () => void> = {
 };
 
 describe.each(Object.keys(CALLS))("a client of %s", (path) => {
-  it.each(Object.keys(LEAVING))("that %s before the first byte ends its call", async (kind) => {
+  it.each(Object.keys(LEAVING))("that %s before the first byte ends its call", { tags: ["slow"] }, async (kind) => {
     const requests = upstream.requests;
     const abandoned = upstream.abandoned;
     const leave = LEAVING[kind]?.(path, JSON.stringify(CALLS[path]));

@@ -39,50 +39,59 @@ function only<T extends Type>(lines: OwnLine[], type: T): LineOf<T>[] {
 const round = (usd: number) => Math.round(usd * 1e9) / 1e9;
 
 describe("GET /runs/:id/log", () => {
-  it("records a run's whole life in lines of the documented form, with every event type", async () => {
-    const registered = [{ name: "echo", url: `http://${tools.host}/echo` }];
-    const asked = { name: "told", default_model: world.modelAside(), budget: { usd: 3, calls: 16 }, tools: registered };
-    const run = await world.openRun(asked);
-    const { id: childId } = z
-      .looseObject({ id: z.string() })
-      .parse((await run.send("/runs", { json: childBody })).json);
-    await run.send(`/runs/${childId}/close`, { method: "POST" });
-    const prompts = [
-      "good",
-      "{{status/400}} rejected",
-      "{{status/503/first/1}} transient",
-      "{{fault/reset/first/1}} unknown",
-      "{{status/429/retry-after/1/first/1}} throttled",
-    ];
-    const group = groupOf(await run.send("/batch", { json: { prompts } }));
-    await run.send("/query", { json: { prompt: "dear", max_tokens: 16 } });
-    await run.send("/tool_call", { json: { tool_name: "echo" } });
-    const { at } = await openGroup(run, { prompts: ["{{fault/hang}} 1", "{{fault/hang}} 2", "3"], concurrency: 2 });
-    await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
-    await run.send(at, { method: "DELETE" });
-    await run.send("/batch", { json: { prompts: Array.from({ length: 12 }, () => "spent") } });
-    await run.send(`/runs/${run.id}/close`, { method: "POST" });
+  it(
+    "records a run's whole life in lines of the documented form, with every event type",
+    { tags: ["slow"] },
+    async () => {
+      const registered = [{ name: "echo", url: `http://${tools.host}/echo` }];
+      const asked = {
+        name: "told",
+        default_model: world.modelAside(),
+        budget: { usd: 3, calls: 16 },
+        tools: registered,
+      };
+      const run = await world.openRun(asked);
+      const { id: childId } = z
+        .looseObject({ id: z.string() })
+        .parse((await run.send("/runs", { json: childBody })).json);
+      await run.send(`/runs/${childId}/close`, { method: "POST" });
+      const prompts = [
+        "good",
+        "{{status/400}} rejected",
+        "{{status/503/first/1}} transient",
+        "{{fault/reset/first/1}} unknown",
+        "{{status/429/retry-after/1/first/1}} throttled",
+      ];
+      const group = groupOf(await run.send("/batch", { json: { prompts } }));
+      await run.send("/query", { json: { prompt: "dear", max_tokens: 16 } });
+      await run.send("/tool_call", { json: { tool_name: "echo" } });
+      const { at } = await openGroup(run, { prompts: ["{{fault/hang}} 1", "{{fault/hang}} 2", "3"], concurrency: 2 });
+      await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
+      await run.send(at, { method: "DELETE" });
+      await run.send("/batch", { json: { prompts: Array.from({ length: 12 }, () => "spent") } });
+      await run.send(`/runs/${run.id}/close`, { method: "POST" });
 
-    const lines = await ownLog(run);
-    const types = new Set(lines.map(({ event_type }) => event_type));
-    expect([...types].toSorted()).toEqual(EVENT_TYPES.toSorted());
-    expect(lines[0]).toMatchObject({ event_type: "run_opened", name: "told", limits: { usd: 3, calls: 16 } });
-    expect(lines.at(-1)).toMatchObject({ event_type: "run_closed", status: "closed" });
-    expect(lines.map(({ ts }) => ts)).toEqual(lines.map(({ ts }) => ts).toSorted());
-    for (const line of lines) expect(line).toMatchObject({ run_id: run.id, parent_run_id: null, depth: 0 });
-    const own = only(lines, "attempt_ended").filter((line) => line.parallel_group_id === group.id);
-    expect(own.map(({ index, outcome }) => `${index} ${outcome}`).toSorted()).toEqual([
-      "0 success",
-      "1 rejected",
-      "2 success",
-      "2 transient",
-      "3 success",
-      "3 unknown",
-      "4 rate_limited",
-      "4 success",
-    ]);
-    await expectMoneyAddsUp(run, lines);
-  });
+      const lines = await ownLog(run);
+      const types = new Set(lines.map(({ event_type }) => event_type));
+      expect([...types].toSorted()).toEqual(EVENT_TYPES.toSorted());
+      expect(lines[0]).toMatchObject({ event_type: "run_opened", name: "told", limits: { usd: 3, calls: 16 } });
+      expect(lines.at(-1)).toMatchObject({ event_type: "run_closed", status: "closed" });
+      expect(lines.map(({ ts }) => ts)).toEqual(lines.map(({ ts }) => ts).toSorted());
+      for (const line of lines) expect(line).toMatchObject({ run_id: run.id, parent_run_id: null, depth: 0 });
+      const own = only(lines, "attempt_ended").filter((line) => line.parallel_group_id === group.id);
+      expect(own.map(({ index, outcome }) => `${index} ${outcome}`).toSorted()).toEqual([
+        "0 success",
+        "1 rejected",
+        "2 success",
+        "2 transient",
+        "3 success",
+        "3 unknown",
+        "4 rate_limited",
+        "4 success",
+      ]);
+      await expectMoneyAddsUp(run, lines);
+    },
+  );
 
   const childBody = { budget: { usd: 0.1, calls: 1 } };
 
@@ -127,24 +136,28 @@ describe("GET /runs/:id/log", () => {
     expect(slots[1]?.code).toBe("upstream_error");
   });
 
-  it("records a single query without a group, and queries of one coalescing window with theirs", async () => {
-    const run = await world.openRun({ default_model: "up-1", window_ms: 2_000 });
-    await run.send("/query", { json: { prompt: "alone" } });
-    const alone = (await ownLog(run)).slice(1);
-    expect(alone.map((line) => line.parallel_group_id)).toEqual(alone.map(() => null));
-    const ids = only(alone, "slot_completed").map(({ index, call_id }) => [index, typeof call_id]);
-    expect(ids).toEqual([[null, "string"]]);
+  it(
+    "records a single query without a group, and queries of one coalescing window with theirs",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ default_model: "up-1", window_ms: 2_000 });
+      await run.send("/query", { json: { prompt: "alone" } });
+      const alone = (await ownLog(run)).slice(1);
+      expect(alone.map((line) => line.parallel_group_id)).toEqual(alone.map(() => null));
+      const ids = only(alone, "slot_completed").map(({ index, call_id }) => [index, typeof call_id]);
+      expect(ids).toEqual([[null, "string"]]);
 
-    const other = await world.openRun({ default_model: "up-1", window_ms: 3_000 });
-    const prompts = ["{{delay/300}} a", "{{delay/300}} b", "{{delay/300}} c"];
-    const replies = await Promise.all(prompts.map((prompt) => other.send("/query", { json: { prompt } })));
-    const id = z.looseObject({ parallel_group_id: z.string() }).parse(replies[0]?.json).parallel_group_id;
-    await expect.poll(async () => only(await ownLog(other), "group_completed").length).toBe(1);
-    const lines = (await ownLog(other)).slice(1);
-    expect(new Set(only(lines, "slot_completed").map((line) => line.parallel_group_id))).toEqual(new Set([id]));
-    expect(only(lines, "group_started")).toMatchObject([{ parallel_group_id: id }]);
-    expect(only(lines, "group_completed")).toMatchObject([{ parallel_group_id: id, count: 3, completed: 3 }]);
-  });
+      const other = await world.openRun({ default_model: "up-1", window_ms: 3_000 });
+      const prompts = ["{{delay/300}} a", "{{delay/300}} b", "{{delay/300}} c"];
+      const replies = await Promise.all(prompts.map((prompt) => other.send("/query", { json: { prompt } })));
+      const id = z.looseObject({ parallel_group_id: z.string() }).parse(replies[0]?.json).parallel_group_id;
+      await expect.poll(async () => only(await ownLog(other), "group_completed").length).toBe(1);
+      const lines = (await ownLog(other)).slice(1);
+      expect(new Set(only(lines, "slot_completed").map((line) => line.parallel_group_id))).toEqual(new Set([id]));
+      expect(only(lines, "group_started")).toMatchObject([{ parallel_group_id: id }]);
+      expect(only(lines, "group_completed")).toMatchObject([{ parallel_group_id: id, count: 3, completed: 3 }]);
+    },
+  );
 
   it("continues after the reader's last event number", async () => {
     const run = await world.openRun({ default_model: "up-1" });
@@ -173,7 +186,7 @@ describe("GET /runs/:id/log", () => {
     expect((await world.sendAsOperator(`/runs/${child.id}/log`)).text).toBe(seen.text);
   });
 
-  it("of 10,000 slots is complete", async () => {
+  it("of 10,000 slots is complete", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "sim/echo", max_parallel: 64 });
     const { at } = await openGroup(run, { prompts: Array.from({ length: 10_000 }, (_, index) => `${index}`) });
     await endOf(run, at);

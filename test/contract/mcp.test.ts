@@ -41,6 +41,7 @@ const REVISIONS = ["2025-06-18", "2025-11-25", "2026-07-28"];
 describe("POST /mcp", () => {
   it.each(REVISIONS)(
     "serves the official client that insists on %s: tools, a call, a batch, a text in parts, the budget",
+    { tags: ["slow"] },
     async (revision) => {
       const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
       const calls: [string, Record<string, unknown>][] = [
@@ -71,6 +72,7 @@ describe("POST /mcp", () => {
 
   it.each(REVISIONS)(
     "returns a failure in %s as a result that the model can read, wrong arguments too",
+    { tags: ["slow"] },
     async (revision) => {
       const run = await world.openRun({ default_model: "up-1", budget: { calls: 0 } });
       const calls: [string, Record<string, unknown>][] = [

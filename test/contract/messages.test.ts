@@ -221,7 +221,7 @@ describe("the message of each provider", () => {
     expect(upstream.calls).toEqual([]);
   });
 
-  it("is on a cassette, whatever a call includes of it", async () => {
+  it("is on a cassette, whatever a call includes of it", { tags: ["slow"] }, async () => {
     const ask = async (name: string, mode: string, include: string[]) => {
       const run = await openRun();
       const { json } = await run.send("/query", { json: { prompt: "hi", model: `${name}-${mode}/m`, include } });

@@ -88,28 +88,32 @@ async function used(gateway: Gateway, runs: readonly OpenedRun[]): Promise<Figur
 }
 
 describe("GET /metrics", () => {
-  it("has every call that was answered, with the tokens and dollars that its run was charged", async () => {
-    const run = await world.openRun({ default_model: "up-metered", budget: { usd: 1 } });
-    const prompts = ["a", "b", "{{status/400}} rejected", "{{status/503/first/1}} transient"];
-    await run.send("/batch", { json: { prompts } });
-    await run.send("/query", { json: { prompt: "alone" } });
-    await run.send("/v1/chat/completions", {
-      json: { model: "up-metered", messages: [{ role: "user", content: "x" }] },
-    });
-    const { samples } = await scrape();
-    const of = { upstream: "up", model: "up-metered" };
-    const calls = (outcome: string): number => sum(samples, "fanout_calls_total", { ...of, outcome });
-    expect([calls("success"), calls("rejected"), calls("failed")]).toEqual([5, 1, 1]);
-    const { budget } = await documentOf(run);
-    expect(sum(samples, "fanout_cost_usd_total", of)).toBeCloseTo(budget.usd.spent, 9);
-    const tokens = (direction: string): number => sum(samples, "fanout_tokens_total", { ...of, direction });
-    expect([tokens("prompt"), tokens("completion")]).toEqual([
-      budget.prompt_tokens.spent,
-      budget.completion_tokens.spent,
-    ]);
-    expect(sum(samples, "fanout_latency_seconds_count", of)).toBe(5);
-    expect(sum(samples, "fanout_queue_seconds_count", of)).toBe(6);
-  });
+  it(
+    "has every call that was answered, with the tokens and dollars that its run was charged",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ default_model: "up-metered", budget: { usd: 1 } });
+      const prompts = ["a", "b", "{{status/400}} rejected", "{{status/503/first/1}} transient"];
+      await run.send("/batch", { json: { prompts } });
+      await run.send("/query", { json: { prompt: "alone" } });
+      await run.send("/v1/chat/completions", {
+        json: { model: "up-metered", messages: [{ role: "user", content: "x" }] },
+      });
+      const { samples } = await scrape();
+      const of = { upstream: "up", model: "up-metered" };
+      const calls = (outcome: string): number => sum(samples, "fanout_calls_total", { ...of, outcome });
+      expect([calls("success"), calls("rejected"), calls("failed")]).toEqual([5, 1, 1]);
+      const { budget } = await documentOf(run);
+      expect(sum(samples, "fanout_cost_usd_total", of)).toBeCloseTo(budget.usd.spent, 9);
+      const tokens = (direction: string): number => sum(samples, "fanout_tokens_total", { ...of, direction });
+      expect([tokens("prompt"), tokens("completion")]).toEqual([
+        budget.prompt_tokens.spent,
+        budget.completion_tokens.spent,
+      ]);
+      expect(sum(samples, "fanout_latency_seconds_count", of)).toBe(5);
+      expect(sum(samples, "fanout_queue_seconds_count", of)).toBe(6);
+    },
+  );
 
   it("counts nothing twice, however often it is read", async () => {
     const run = await world.openRun({ default_model: "up-twice" });
@@ -144,7 +148,7 @@ describe("GET /metrics", () => {
     expect((await world.send("/metrics")).status).toBe(401);
   });
 
-  it("loses nothing that it has shown when the gateway is killed", async () => {
+  it("loses nothing that it has shown when the gateway is killed", { tags: ["slow"] }, async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "fanout-metrics-"));
     const read = async (gateway: Awaited<ReturnType<typeof startGateway>>): Promise<number> => {
       const text = await (await gateway.fetch("/metrics", { token: gateway.adminKey })).text();
@@ -164,29 +168,33 @@ describe("GET /metrics", () => {
     }
   });
 
-  it("adds up to the runs' own figures to the last unit, whatever gates end and gateways are killed between bursts", async () => {
-    const dataDir = await mkdtemp(join(tmpdir(), "fanout-metrics-"));
-    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
-    const script = await presentVersion("test/support/fixtures/aborting-worker.ts");
-    const start = () => startGateway({ dataDir, script, vars: { ADMIN_KEY } });
-    let gateway = await start();
-    const runs: OpenedRun[] = [];
-    for (let burst = 0; burst < BURSTS; burst++) {
-      const run = runs[burst % 2] ?? (await gateway.openRun({ budget: { usd: 1 } }));
-      if (burst < 2) runs.push(run);
-      const prompts = Array.from({ length: 5 }, (_, at) => `burst ${burst} ${at}`);
-      await (await gateway.fetch("/batch", { token: run.token, json: { prompts } })).text();
-      if (burst % 3 === 1) await gateway.fetch("/__abort/sim", { method: "POST" });
-      if (burst % 3 === 2) {
-        await gateway.kill();
-        gateway = await start();
+  it(
+    "adds up to the runs' own figures to the last unit, whatever gates end and gateways are killed between bursts",
+    { tags: ["slow"] },
+    async () => {
+      const dataDir = await mkdtemp(join(tmpdir(), "fanout-metrics-"));
+      onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+      const script = await presentVersion("test/support/fixtures/aborting-worker.ts");
+      const start = () => startGateway({ dataDir, script, vars: { ADMIN_KEY } });
+      let gateway = await start();
+      const runs: OpenedRun[] = [];
+      for (let burst = 0; burst < BURSTS; burst++) {
+        const run = runs[burst % 2] ?? (await gateway.openRun({ budget: { usd: 1 } }));
+        if (burst < 2) runs.push(run);
+        const prompts = Array.from({ length: 5 }, (_, at) => `burst ${burst} ${at}`);
+        await (await gateway.fetch("/batch", { token: run.token, json: { prompts } })).text();
+        if (burst % 3 === 1) await gateway.fetch("/__abort/sim", { method: "POST" });
+        if (burst % 3 === 2) {
+          await gateway.kill();
+          gateway = await start();
+        }
+        if (burst % 2 === 1) expect(await counted(gateway), `after burst ${burst}`).toEqual(await used(gateway, runs));
       }
-      if (burst % 2 === 1) expect(await counted(gateway), `after burst ${burst}`).toEqual(await used(gateway, runs));
-    }
-    expect(await counted(gateway)).toEqual(await used(gateway, runs));
-    expect((await used(gateway, runs)).attempts).toBe(5 * BURSTS);
-    await gateway.stop();
-  });
+      expect(await counted(gateway)).toEqual(await used(gateway, runs));
+      expect((await used(gateway, runs)).attempts).toBe(5 * BURSTS);
+      await gateway.stop();
+    },
+  );
 
   it("has the calls of a run that was deleted before anybody read them", async () => {
     const run = await world.openRun({ default_model: "up-deleted", retention_s: 0 });

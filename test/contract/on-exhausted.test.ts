@@ -100,7 +100,7 @@ describe("a batch whose run is opened with on_exhausted", () => {
 });
 
 describe("a paused batch ends", () => {
-  it("at its deadline, with what the budget lacks", async () => {
+  it("at its deadline, with what the budget lacks", { tags: ["slow"] }, async () => {
     const run = await place.openRun({ ...RULES, ...PAUSE, budget: { calls: 1 } });
     const group = groupOf(await run.send("/batch", { json: { prompts: ["one", "two"], deadline_ms: 1_500 } }));
     expect(group).toMatchObject({ status: "partial", results: ["one", expect.any(String)] });

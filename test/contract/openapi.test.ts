@@ -121,7 +121,7 @@ describe("the OpenAPI document", () => {
     }
   });
 
-  it("lists in each reply schema every field of the reply", async () => {
+  it("lists in each reply schema every field of the reply", { tags: ["slow"] }, async () => {
     const prefer = { prefer: "respond-async" };
     const slow = await run.send("/batch", { json: { prompts: ["p"], model: "sim/slow?ms=60000" }, headers: prefer });
     const at = slow.headers.get("location") ?? "";

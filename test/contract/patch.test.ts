@@ -82,7 +82,7 @@ describe("PATCH /runs/:id", () => {
     expect((await send(run, "2")).status).toBe(402);
   });
 
-  it("raises the concurrency of a running batch", async () => {
+  it("raises the concurrency of a running batch", { tags: ["slow"] }, async () => {
     const run = await open({ calls: 100 }, { max_parallel: 1 });
     const json = { prompts: Array.from({ length: 13 }, (_, index) => `{{latch/raised}} ${index}`) };
     const batch = run.send("/batch", { method: "POST", json });

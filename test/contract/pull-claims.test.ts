@@ -99,28 +99,32 @@ describe("what a pull worker reports", () => {
     await root.send(`/runs/${root.id}/close`, { json: {} });
   });
 
-  it("moves no total above it, however often a child of a cent repeats it", { timeout: 120_000 }, async () => {
-    const root = await world.openRun({ budget: { usd: 0.5 }, max_parallel: 64 });
-    const child = await openChild(root, 0.01);
-    const leases = await claimed(child, "paid/agent", 64);
-    const statuses = new Set<number>();
-    for (let sent = 0; sent < COMPLETIONS; sent += leases.length) {
-      const usage = HOSTILE[(sent / leases.length) % HOSTILE.length] ?? {};
-      for (const { status } of await Promise.all(leases.map((lease) => complete(child, lease, usage)))) {
-        statuses.add(status);
+  it(
+    "moves no total above it, however often a child of a cent repeats it",
+    { tags: ["slow"], timeout: 120_000 },
+    async () => {
+      const root = await world.openRun({ budget: { usd: 0.5 }, max_parallel: 64 });
+      const child = await openChild(root, 0.01);
+      const leases = await claimed(child, "paid/agent", 64);
+      const statuses = new Set<number>();
+      for (let sent = 0; sent < COMPLETIONS; sent += leases.length) {
+        const usage = HOSTILE[(sent / leases.length) % HOSTILE.length] ?? {};
+        for (const { status } of await Promise.all(leases.map((lease) => complete(child, lease, usage)))) {
+          statuses.add(status);
+        }
       }
-    }
-    expect([...statuses]).toEqual([400]);
-    const before = (await documentOf(child)).budget.usd;
-    expect(before.spent).toBe(0);
-    for (const lease of leases) await complete(child, lease, { prompt_tokens: 1, completion_tokens: 1 });
-    await child.send(`/runs/${child.id}/close`, { json: {} });
-    await expect.poll(async () => (await documentOf(root)).budget.usd.reserved).toBe(0);
-    const spent = (await documentOf(root)).budget.usd.spent;
-    expect(spent).toBeCloseTo(64 * 3e-6, 9);
-    await root.send(`/runs/${root.id}/close`, { json: {} });
-    // The day has what the runs have really spent, and nothing else.
-    await expect.poll(() => fitsDay(DAY_USD - 0.001)).toBe(true);
-    expect(await fitsDay(DAY_USD)).toBe(false);
-  });
+      expect([...statuses]).toEqual([400]);
+      const before = (await documentOf(child)).budget.usd;
+      expect(before.spent).toBe(0);
+      for (const lease of leases) await complete(child, lease, { prompt_tokens: 1, completion_tokens: 1 });
+      await child.send(`/runs/${child.id}/close`, { json: {} });
+      await expect.poll(async () => (await documentOf(root)).budget.usd.reserved).toBe(0);
+      const spent = (await documentOf(root)).budget.usd.spent;
+      expect(spent).toBeCloseTo(64 * 3e-6, 9);
+      await root.send(`/runs/${root.id}/close`, { json: {} });
+      // The day has what the runs have really spent, and nothing else.
+      await expect.poll(() => fitsDay(DAY_USD - 0.001)).toBe(true);
+      expect(await fitsDay(DAY_USD)).toBe(false);
+    },
+  );
 });

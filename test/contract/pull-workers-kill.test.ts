@@ -20,30 +20,35 @@ async function claim(run: RunAccess, max: number) {
   return claimed.parse(answer.json).items;
 }
 
-it("every slot ends once: what was completed keeps its answer, what was claimed is another item", async () => {
-  const run = await place.openRun({ max_parallel: 4 });
-  const prompts = ["a", "b", "c", "d"];
-  const started = await run.send("/batch", {
-    json: { prompts, model: "agents/codex" },
-    headers: { prefer: "respond-async" },
-  });
-  const group = started.headers.get("location") ?? "";
-  const before: Awaited<ReturnType<typeof claim>> = [];
-  while (before.length < 4) before.push(...(await claim(run, 4)));
-  const complete = (lease_id: string, text: string) =>
-    run.send(`/runs/${run.id}/complete`, { json: { lease_id, text } });
-  const first = before.find(({ prompt }) => prompt === "a");
-  expect((await complete(first?.lease_id ?? "", "kept a")).status).toBe(200);
+it(
+  "every slot ends once: what was completed keeps its answer, what was claimed is another item",
+  { tags: ["slow"] },
+  async () => {
+    const run = await place.openRun({ max_parallel: 4 });
+    const prompts = ["a", "b", "c", "d"];
+    const started = await run.send("/batch", {
+      json: { prompts, model: "agents/codex" },
+      headers: { prefer: "respond-async" },
+    });
+    const group = started.headers.get("location") ?? "";
+    const before: Awaited<ReturnType<typeof claim>> = [];
+    while (before.length < 4) before.push(...(await claim(run, 4)));
+    const complete = (lease_id: string, text: string) =>
+      run.send(`/runs/${run.id}/complete`, { json: { lease_id, text } });
+    const first = before.find(({ prompt }) => prompt === "a");
+    expect((await complete(first?.lease_id ?? "", "kept a")).status).toBe(200);
 
-  await place.restart(vars);
-  const after: typeof before = [];
-  while (after.length < 3) after.push(...(await claim(run, 4)));
-  expect(after.map(({ prompt }) => prompt).toSorted()).toEqual(["b", "c", "d"]);
-  const lost = before.find(({ prompt }) => prompt === "b");
-  expect(errorOf(await complete(lost?.lease_id ?? "", "old b"))).toMatchObject({ code: "lease_lost" });
-  for (const { lease_id, prompt } of after) expect((await complete(lease_id, `new ${prompt}`)).status).toBe(200);
-  const answer = groupOf(await run.send(`${group}?wait_ms=20000`));
-  expect(answer.results).toEqual(["kept a", "new b", "new c", "new d"]);
-  const [attemptsOfA, ...others] = answer.items.map(({ attempts }) => attempts);
-  expect([attemptsOfA, others]).toEqual([1, [2, 2, 2]]);
-}, 120_000);
+    await place.restart(vars);
+    const after: typeof before = [];
+    while (after.length < 3) after.push(...(await claim(run, 4)));
+    expect(after.map(({ prompt }) => prompt).toSorted()).toEqual(["b", "c", "d"]);
+    const lost = before.find(({ prompt }) => prompt === "b");
+    expect(errorOf(await complete(lost?.lease_id ?? "", "old b"))).toMatchObject({ code: "lease_lost" });
+    for (const { lease_id, prompt } of after) expect((await complete(lease_id, `new ${prompt}`)).status).toBe(200);
+    const answer = groupOf(await run.send(`${group}?wait_ms=20000`));
+    expect(answer.results).toEqual(["kept a", "new b", "new c", "new d"]);
+    const [attemptsOfA, ...others] = answer.items.map(({ attempts }) => attempts);
+    expect([attemptsOfA, others]).toEqual([1, [2, 2, 2]]);
+  },
+  120_000,
+);

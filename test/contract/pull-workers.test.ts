@@ -136,21 +136,25 @@ describe("a pull worker", () => {
     expect(await stateOf(run, item)).toBe("completed");
   });
 
-  it("keeps its item by heartbeats; without them another worker gets it, and its late answer is refused", async () => {
-    const run = await open();
-    const answered = batch(run, { prompts: ["a"] });
-    const slow = await claimOne(run, { lease_ms: 2_000 });
-    expect(await stateOf(run, slow)).toBe("active");
-    expect(await claim(run, { wait_ms: 0 })).toEqual([]);
-    await post(run, "heartbeat", { lease_ids: [slow.lease_id], lease_ms: 2_000 });
-    const next = await claimOne(run);
-    expect(next.prompt).toBe("a");
-    expect(await stateOf(run, slow)).toBe("expired");
-    expect(errorOf(await complete(run, slow, { text: "late" }))).toMatchObject({ lease_end: "expired" });
-    await complete(run, next, { text: "in time" });
-    expect(groupOf(await answered).results).toEqual(["in time"]);
-    expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 1 });
-  });
+  it(
+    "keeps its item by heartbeats; without them another worker gets it, and its late answer is refused",
+    { tags: ["slow"] },
+    async () => {
+      const run = await open();
+      const answered = batch(run, { prompts: ["a"] });
+      const slow = await claimOne(run, { lease_ms: 2_000 });
+      expect(await stateOf(run, slow)).toBe("active");
+      expect(await claim(run, { wait_ms: 0 })).toEqual([]);
+      await post(run, "heartbeat", { lease_ids: [slow.lease_id], lease_ms: 2_000 });
+      const next = await claimOne(run);
+      expect(next.prompt).toBe("a");
+      expect(await stateOf(run, slow)).toBe("expired");
+      expect(errorOf(await complete(run, slow, { text: "late" }))).toMatchObject({ lease_end: "expired" });
+      await complete(run, next, { text: "in time" });
+      expect(groupOf(await answered).results).toEqual(["in time"]);
+      expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 1 });
+    },
+  );
 
   it("learns that its item was cancelled", async () => {
     const run = await open();
@@ -193,7 +197,7 @@ describe("a pull worker", () => {
     expect([refused.status, refused.text]).toEqual([400, expect.stringContaining("pull workers")]);
   });
 
-  it("500 items that complete at once are each used once, and none is lost", async () => {
+  it("500 items that complete at once are each used once, and none is lost", { tags: ["slow"] }, async () => {
     const run = await open({ max_parallel: 512 });
     const prompts = Array.from({ length: 500 }, (_, index) => `p${index}`);
     const answered = batch(run, { prompts });

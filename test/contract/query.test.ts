@@ -130,7 +130,7 @@ describe("concurrent calls", () => {
     expect(world.upstream.counters.peakInFlight).toBe(4);
   });
 
-  it("are neither lost nor duplicated: 500 posts to one run", async () => {
+  it("are neither lost nor duplicated: 500 posts to one run", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: model, max_parallel: 64 });
     const prompts = Array.from({ length: 500 }, (_, index) => `post ${index}`);
     expect((await send(run, prompts)).map(({ text }) => text)).toEqual(prompts);
@@ -187,7 +187,7 @@ describe("a client that disconnects", () => {
     expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { calls: { reserved: 0 } } });
   });
 
-  it("between two attempts causes no retry", async () => {
+  it("between two attempts causes no retry", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: world.modelAside() });
     const client = await clientOf(run, "{{status/429/retry-after/4}}");
     await expect.poll(async () => (await documentOf(run)).metrics.attempts).toBe(1);

@@ -164,13 +164,17 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     expect(Math.round(charged.reduce((total, usd) => total + usd, 0) * 1e9)).toBe(Math.round(budget.usd.spent * 1e9));
   });
 
-  it("replays the same results by the idempotency key of a batch that the kill interrupted", async () => {
-    const { runs } = now();
-    const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
-    expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
-    expect(answer.headers.get("idempotent-replayed")).toBe("true");
-    expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
-  });
+  it(
+    "replays the same results by the idempotency key of a batch that the kill interrupted",
+    { tags: ["slow"] },
+    async () => {
+      const { runs } = now();
+      const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
+      expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
+      expect(answer.headers.get("idempotent-replayed")).toBe("true");
+      expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
+    },
+  );
 
   it("replays ended answers unchanged, at their original price", async () => {
     const { runs, before } = now();
@@ -201,7 +205,7 @@ describe.each(["the same configuration", "another configuration"])("a gateway ki
     expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
   });
 
-  it("leaves nothing reserved for a call whose client and Worker are gone", async () => {
+  it("leaves nothing reserved for a call whose client and Worker are gone", { tags: ["slow"] }, async () => {
     const { runs } = now();
     const reserved = async () => (await documentOf(runs.query)).budget.usd.reserved;
     await expect.poll(reserved, { timeout: RECOVERY_MS_MAX, interval: 500 }).toBe(0);

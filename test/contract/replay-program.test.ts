@@ -70,43 +70,51 @@ async function play(run: RunAccess, epoch: string, agent: string, heard: string,
 const playAll = (run: RunAccess, epoch: string, model?: string): Promise<string[][]> =>
   Promise.all(Array.from({ length: PROGRAMS }, (_, at) => play(run, epoch, "a0", `question ${at}`, model)));
 
-it("gets the same bytes again at width 64, in the same run and in a new one, without a call to an upstream", async () => {
-  const options = { replay: "run", default_model: "up-1", max_parallel: 64 };
-  const first = await world.openRun(options);
-  const recorded = await playAll(first, "recorded");
-  expect(recorded.flat()).toHaveLength(PROGRAMS * CALLS);
-  expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
-  expect(await playAll(first, "again")).toEqual(recorded);
-  const second = await world.openRun({ ...options, replay_from: first.id, budget: { calls: 0 } });
-  expect(await playAll(second, "elsewhere")).toEqual(recorded);
-  expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
-});
+it(
+  "gets the same bytes again at width 64, in the same run and in a new one, without a call to an upstream",
+  { tags: ["slow"] },
+  async () => {
+    const options = { replay: "run", default_model: "up-1", max_parallel: 64 };
+    const first = await world.openRun(options);
+    const recorded = await playAll(first, "recorded");
+    expect(recorded.flat()).toHaveLength(PROGRAMS * CALLS);
+    expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
+    expect(await playAll(first, "again")).toEqual(recorded);
+    const second = await world.openRun({ ...options, replay_from: first.id, budget: { calls: 0 } });
+    expect(await playAll(second, "elsewhere")).toEqual(recorded);
+    expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
+  },
+);
 
-it("gets the same bytes from a tape at width 64, at another gateway that has no upstream", async () => {
-  world.upstream.forget();
-  const provider = { kind: "openai", prices: { "*": { input: 1, output: 2 } } };
-  const inner = { ...provider, base_url: world.upstream.baseUrl };
-  const nowhere = { ...provider, base_url: "http://127.0.0.1:9/v1", api_key: "secret:NOT_SET" };
-  const recording = await startOwnGateway({
-    vars: { UPSTREAMS: { up: { kind: "cassette", mode: "record", upstream: inner } } },
-  });
-  const replaying = await startOwnGateway({ vars: { UPSTREAMS: { up: { kind: "cassette", upstream: nowhere } } } });
-  const open = async (gateway: Gateway): Promise<RunAccess> => {
-    const { id, token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 10 } });
-    return { id, token, send: async (path, request) => answerOf(await gateway.fetch(path, { token, ...request })) };
-  };
-  const first = await open(recording);
-  const recorded = await playAll(first, "recorded", "up/up-1");
-  const spent = async (run: RunAccess): Promise<number> => (await documentOf(run)).budget.usd.spent;
-  // A call is settled once its answer is on the tape.
-  await expect.poll(async () => (await documentOf(first)).budget.usd.reserved).toBe(0);
-  const tape = await recording.fetch("/cassettes/up/exchanges", { token: recording.adminKey });
-  const body = await tape.text();
-  expect(body.trimEnd().split("\n")).toHaveLength(PROGRAMS * CALLS);
-  const loaded = await replaying.fetch("/cassettes/up", { method: "PUT", body, token: replaying.adminKey });
-  expect(loaded.status).toBe(200);
-  const second = await open(replaying);
-  expect(await playAll(second, "again", "up/up-1")).toEqual(recorded);
-  await expect.poll(() => spent(second)).toBeCloseTo(await spent(first), 9);
-  expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
-});
+it(
+  "gets the same bytes from a tape at width 64, at another gateway that has no upstream",
+  { tags: ["slow"] },
+  async () => {
+    world.upstream.forget();
+    const provider = { kind: "openai", prices: { "*": { input: 1, output: 2 } } };
+    const inner = { ...provider, base_url: world.upstream.baseUrl };
+    const nowhere = { ...provider, base_url: "http://127.0.0.1:9/v1", api_key: "secret:NOT_SET" };
+    const recording = await startOwnGateway({
+      vars: { UPSTREAMS: { up: { kind: "cassette", mode: "record", upstream: inner } } },
+    });
+    const replaying = await startOwnGateway({ vars: { UPSTREAMS: { up: { kind: "cassette", upstream: nowhere } } } });
+    const open = async (gateway: Gateway): Promise<RunAccess> => {
+      const { id, token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 10 } });
+      return { id, token, send: async (path, request) => answerOf(await gateway.fetch(path, { token, ...request })) };
+    };
+    const first = await open(recording);
+    const recorded = await playAll(first, "recorded", "up/up-1");
+    const spent = async (run: RunAccess): Promise<number> => (await documentOf(run)).budget.usd.spent;
+    // A call is settled once its answer is on the tape.
+    await expect.poll(async () => (await documentOf(first)).budget.usd.reserved).toBe(0);
+    const tape = await recording.fetch("/cassettes/up/exchanges", { token: recording.adminKey });
+    const body = await tape.text();
+    expect(body.trimEnd().split("\n")).toHaveLength(PROGRAMS * CALLS);
+    const loaded = await replaying.fetch("/cassettes/up", { method: "PUT", body, token: replaying.adminKey });
+    expect(loaded.status).toBe(200);
+    const second = await open(replaying);
+    expect(await playAll(second, "again", "up/up-1")).toEqual(recorded);
+    await expect.poll(() => spent(second)).toBeCloseTo(await spent(first), 9);
+    expect(world.upstream.counters.requests).toBe(PROGRAMS * CALLS);
+  },
+);

@@ -191,26 +191,30 @@ describe("a /batch of a run that records", () => {
 });
 
 describe("a /dag of a run that records", () => {
-  it("replays tasks whose inserted outputs are the same, and pays below a changed one", async () => {
-    const run = await world.openRun(RECORDS);
-    const tasks = (first: string): object => ({
-      tasks: [
-        { id: "a", prompt: first },
-        { id: "b", prompt: "b" },
-        { id: "c", prompt: "{{a.output}} and {{b.output}}" },
-      ],
-    });
-    const dag = (first: string, name: string): Promise<Answer> =>
-      run.send("/dag", { json: tasks(first), headers: epoch(name) });
-    const first = await dag("a", "one");
-    expect([first.status, requests()]).toEqual([200, 3]);
-    const again = await dag("a", "two");
-    expect(requests()).toBe(3);
-    expect(again.json).toMatchObject({ status: "completed", replayed: 3 });
-    const changed = await dag("A", "three");
-    expect(requests()).toBe(5);
-    expect(changed.json).toMatchObject({ status: "completed", replayed: 1 });
-  });
+  it(
+    "replays tasks whose inserted outputs are the same, and pays below a changed one",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun(RECORDS);
+      const tasks = (first: string): object => ({
+        tasks: [
+          { id: "a", prompt: first },
+          { id: "b", prompt: "b" },
+          { id: "c", prompt: "{{a.output}} and {{b.output}}" },
+        ],
+      });
+      const dag = (first: string, name: string): Promise<Answer> =>
+        run.send("/dag", { json: tasks(first), headers: epoch(name) });
+      const first = await dag("a", "one");
+      expect([first.status, requests()]).toEqual([200, 3]);
+      const again = await dag("a", "two");
+      expect(requests()).toBe(3);
+      expect(again.json).toMatchObject({ status: "completed", replayed: 3 });
+      const changed = await dag("A", "three");
+      expect(requests()).toBe(5);
+      expect(changed.json).toMatchObject({ status: "completed", replayed: 1 });
+    },
+  );
 });
 
 describe("replay_from", () => {
@@ -383,40 +387,44 @@ describe("a stream of a run that records", () => {
   const USAGE = 'data: {"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}\n\n';
   const SSE = { headers: { "content-type": "text/event-stream" } };
 
-  it("is not recorded if the upstream cuts it, or if its client leaves before its end", async () => {
-    const v1 = await startV1();
-    onTestFinished(() => v1.stop());
-    const { token } = await v1.gateway.openRun({ replay: "run" });
-    const send = (name: string): Posted =>
-      post(v1.gateway, "/v1/chat/completions", token, BODY, { headers: epoch(name) });
-    v1.upstream.serve(async (_, reply) => {
-      reply.begin(SSE);
-      await reply.write(event("cut"));
-      reply.reset();
-    });
-    await send("one").body;
-    v1.upstream.serve(async (_, reply) => {
-      reply.begin(SSE);
-      await reply.write(event("left"));
-    });
-    const left = send("two");
-    await left.response;
-    left.leave();
-    await left.body;
-    v1.upstream.serve(async (_, reply) => {
-      reply.begin(SSE);
-      await reply.write(event("whole"));
-      await reply.write(USAGE);
-      await reply.write("data: [DONE]\n\n");
-      reply.end();
-    });
-    const whole = (await send("three").body).bytes.toString();
-    expect(whole).toContain("whole");
-    const replayed = send("four");
-    expect((await replayed.response).headers["x-fanout-replayed"]).toBe("true");
-    expect((await replayed.body).bytes.toString()).toBe(whole);
-    expect(v1.upstream.calls).toHaveLength(3);
-  });
+  it(
+    "is not recorded if the upstream cuts it, or if its client leaves before its end",
+    { tags: ["slow"] },
+    async () => {
+      const v1 = await startV1();
+      onTestFinished(() => v1.stop());
+      const { token } = await v1.gateway.openRun({ replay: "run" });
+      const send = (name: string): Posted =>
+        post(v1.gateway, "/v1/chat/completions", token, BODY, { headers: epoch(name) });
+      v1.upstream.serve(async (_, reply) => {
+        reply.begin(SSE);
+        await reply.write(event("cut"));
+        reply.reset();
+      });
+      await send("one").body;
+      v1.upstream.serve(async (_, reply) => {
+        reply.begin(SSE);
+        await reply.write(event("left"));
+      });
+      const left = send("two");
+      await left.response;
+      left.leave();
+      await left.body;
+      v1.upstream.serve(async (_, reply) => {
+        reply.begin(SSE);
+        await reply.write(event("whole"));
+        await reply.write(USAGE);
+        await reply.write("data: [DONE]\n\n");
+        reply.end();
+      });
+      const whole = (await send("three").body).bytes.toString();
+      expect(whole).toContain("whole");
+      const replayed = send("four");
+      expect((await replayed.response).headers["x-fanout-replayed"]).toBe("true");
+      expect((await replayed.body).bytes.toString()).toBe(whole);
+      expect(v1.upstream.calls).toHaveLength(3);
+    },
+  );
 });
 
 describe("the operator under x-fanout-run", () => {

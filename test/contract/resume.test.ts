@@ -33,6 +33,7 @@ const promptsOf = (latch: string) =>
 
 it.each(["application/json", "application/x-ndjson"])(
   "a batch answered as %s is resumed without charging any call twice",
+  { tags: ["slow"] },
   async (accept) => {
     const latch = accept.replaceAll(/\W/g, "-");
     const prompts = promptsOf(latch);

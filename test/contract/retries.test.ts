@@ -46,20 +46,20 @@ describe("a call is retried", () => {
     expect(sends()).toBe(2);
   });
 
-  it("after two failures, and counted in the run's document", async () => {
+  it("after two failures, and counted in the run's document", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: "up-1" });
     const answer = await own.send("/query", { json: { prompt: "{{status/500/first/2}}" } });
     expect(replyOf(answer).attempts).toBe(3);
     expect((await documentOf(own)).metrics).toMatchObject({ attempts: 3, retries: 2 });
   });
 
-  it("no sooner than the provider's Retry-After allows", async () => {
+  it("no sooner than the provider's Retry-After allows", { tags: ["slow"] }, async () => {
     const started = performance.now();
     expect(replyOf(await sendAside("{{status/429/retry-after/1/first/1}}")).attempts).toBe(2);
     expect(performance.now() - started).toBeGreaterThan(1_000);
   });
 
-  it("in its own slot of a batch, while the other slots continue", async () => {
+  it("in its own slot of a batch, while the other slots continue", { tags: ["slow"] }, async () => {
     const prompts = ["a", "{{status/503/first/1}} b", "{{fault/reset/first/2}} c", "d"];
     const group = groupOf(await run.send("/batch", { json: { prompts } }));
     expect(group.results).toEqual(prompts);
@@ -75,7 +75,7 @@ describe("a call is retried", () => {
 });
 
 describe("a call that keeps failing", () => {
-  it("with 429 ends as 429 after three attempts, with retry-after", async () => {
+  it("with 429 ends as 429 after three attempts, with retry-after", { tags: ["slow"] }, async () => {
     const answer = await sendAside("{{status/429/retry-after/1}}");
     expect([answer.status, errorOf(answer).code]).toEqual([429, "upstream_rate_limited"]);
     expect(errorOf(answer)).toMatchObject({ type: "rate_limit_error", retryable: true });
@@ -104,7 +104,7 @@ describe("a call that keeps failing", () => {
     ["html", "upstream_error", 3],
     ["error-200", "upstream_error", 1],
     ["huge", "upstream_error", 1],
-  ])("with %s ends as 502 %s", async (fault, code, attempts) => {
+  ])("with %s ends as 502 %s", { tags: ["slow"] }, async (fault, code, attempts) => {
     const answer = await send(`{{fault/${fault}}}`);
     expect([answer.status, errorOf(answer).code]).toEqual([502, code]);
     expect(sends()).toBe(attempts);
@@ -118,7 +118,7 @@ describe("a call that keeps failing", () => {
     ]);
   });
 
-  it("reports its charge in a single reply, in a slot of a batch and in a replay", async () => {
+  it("reports its charge in a single reply, in a slot of a batch and in a replay", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: "up-1" });
     const call = { prompt: "{{status/504}}", max_tokens: 100 };
     const spentUsd = async () => (await documentOf(own)).budget.usd.spent;
@@ -187,7 +187,7 @@ describe("a call is not retried", () => {
 });
 
 describe("a call that takes too long", () => {
-  it("ends as 504 after its timeout_ms per attempt, and its connection is closed", async () => {
+  it("ends as 504 after its timeout_ms per attempt, and its connection is closed", { tags: ["slow"] }, async () => {
     const started = performance.now();
     const answer = await send("{{fault/hang}}", { timeout_ms: 800 });
     expect([answer.status, errorOf(answer)]).toEqual([
@@ -198,7 +198,7 @@ describe("a call that takes too long", () => {
     await expect.poll(() => world.upstream.counters).toMatchObject({ requests: 3, inFlight: 0, abandoned: 3 });
   });
 
-  it("is charged at its reservation, because its cost is unknown", async () => {
+  it("is charged at its reservation, because its cost is unknown", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: "up-1", budget: { calls: 10, usd: 1 } });
     const items = [{ prompt: "{{fault/hang/first/1}}", timeout_ms: 1_500, max_tokens: 100 }];
     const group = groupOf(await own.send("/batch", { json: { items } }));
@@ -221,7 +221,7 @@ describe("a failure that is not billed", () => {
     });
   });
 
-  it("counts towards a limit of calls, which stops the next attempt", async () => {
+  it("counts towards a limit of calls, which stops the next attempt", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: "up-1", budget: { calls: 2 } });
     const answer = await own.send("/query", { json: { prompt: "{{status/500}}" } });
     expect([answer.status, errorOf(answer)]).toEqual([
@@ -233,26 +233,30 @@ describe("a failure that is not billed", () => {
 });
 
 describe("a failure that a provider may bill", () => {
-  it.each([408, 504, 520, 522, 523, 524])("with %i is retried, and each attempt stays charged", async (status) => {
-    const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
-    // An answer shows the run what this model's template adds, so that every later attempt reserves the same.
-    await own.send("/query", { json: { prompt: "Hello." } });
-    const before = (await documentOf(own)).budget.usd.spent;
-    const [once, thrice] = [{ on_lost: "fail" }, {}];
-    await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...once } });
-    expect(sends()).toBe(2);
-    const reservation = (await documentOf(own)).budget.usd.spent - before;
-    expect(reservation).toBeGreaterThan(0.0002);
-    await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...thrice } });
-    expect(sends()).toBe(5);
-    const { usd, calls } = (await documentOf(own)).budget;
-    expect(usd.spent).toBeCloseTo(before + 4 * reservation, 9);
-    expect([usd.reserved, calls.spent]).toEqual([0, 5]);
-  });
+  it.each([408, 504, 520, 522, 523, 524])(
+    "with %i is retried, and each attempt stays charged",
+    { tags: ["slow"] },
+    async (status) => {
+      const own = await world.openRun({ default_model: "up-1", budget: { usd: 1, calls: 100 } });
+      // An answer shows the run what this model's template adds, so that every later attempt reserves the same.
+      await own.send("/query", { json: { prompt: "Hello." } });
+      const before = (await documentOf(own)).budget.usd.spent;
+      const [once, thrice] = [{ on_lost: "fail" }, {}];
+      await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...once } });
+      expect(sends()).toBe(2);
+      const reservation = (await documentOf(own)).budget.usd.spent - before;
+      expect(reservation).toBeGreaterThan(0.0002);
+      await own.send("/query", { json: { prompt: `{{status/${status}}}`, max_tokens: 100, ...thrice } });
+      expect(sends()).toBe(5);
+      const { usd, calls } = (await documentOf(own)).budget;
+      expect(usd.spent).toBeCloseTo(before + 4 * reservation, 9);
+      expect([usd.reserved, calls.spent]).toEqual([0, 5]);
+    },
+  );
 });
 
 describe("a provider that is unreachable", () => {
-  it("is retried and then reported as 502", async () => {
+  it("is retried and then reported as 502", { tags: ["slow"] }, async () => {
     const gone = { kind: "openai", base_url: "http://127.0.0.1:1/v1", prices: { "*": { input: 1, output: 1 } } };
     const gateway = await startOwnGateway({ vars: { UPSTREAMS: { gone }, DEFAULT_MODEL: "gone/x" } });
     const { token } = await gateway.openRun();
@@ -265,7 +269,7 @@ describe("a provider that is unreachable", () => {
 });
 
 describe("the provider's key", () => {
-  it("reaches the provider, and is in no reply, even if the provider quotes it", async () => {
+  it("reaches the provider, and is in no reply, even if the provider quotes it", { tags: ["slow"] }, async () => {
     const seen: string[] = [];
     const indiscreet = createServer((request, response) => {
       const key = (request.headers.authorization ?? "").replace("Bearer ", "");

@@ -123,7 +123,7 @@ describe("a call to a route", () => {
     expect(page.data.map(({ upstream }) => upstream)).toEqual(["alpha", "gamma", "alpha", "gamma"]);
   });
 
-  it("ends with the last failure when every target has had its attempts", async () => {
+  it("ends with the last failure when every target has had its attempts", { tags: ["slow"] }, async () => {
     answers = () => ({ status: 503 });
     gamma.serve((_, reply) => reply.whole('{"error":{"type":"overloaded_error","message":"busy"}}', { status: 529 }));
     const { send } = await openRun();
@@ -195,24 +195,28 @@ describe("a hedge", () => {
     expect(answer).toMatchObject({ text: "late answered", attempts: 2 });
   });
 
-  it("ends a late call of /query as its upstream is configured, unless the call says otherwise", async () => {
-    late();
-    const { id, send } = await openRun({ max_parallel: 4 });
-    const hedges = async (): Promise<number> => {
-      const { text } = await send(`/runs/${id}/log`);
-      return text.split("\n").filter((line) => line.includes('"hedge":true') && line.includes('"index":null')).length;
-    };
-    const asked = { model: "hedged/a", max_tokens: 16 };
-    groupOf(await send("/batch", { prompts: PROMPTS.slice(0, -1), ...asked }));
-    expect(replyOf(await send("/query", { prompt: "late", ...asked }))).toMatchObject({
-      ...{ text: "late answered", attempts: 2 },
-    });
-    expect(await hedges()).toBe(1);
-    late();
-    const alone = { prompt: "late", ...asked, hedge: false, timeout_ms: 5_000 };
-    expect(replyOf(await send("/query", alone))).toMatchObject({ text: "late answered", attempts: 2 });
-    expect(await hedges()).toBe(1);
-  });
+  it(
+    "ends a late call of /query as its upstream is configured, unless the call says otherwise",
+    { tags: ["slow"] },
+    async () => {
+      late();
+      const { id, send } = await openRun({ max_parallel: 4 });
+      const hedges = async (): Promise<number> => {
+        const { text } = await send(`/runs/${id}/log`);
+        return text.split("\n").filter((line) => line.includes('"hedge":true') && line.includes('"index":null')).length;
+      };
+      const asked = { model: "hedged/a", max_tokens: 16 };
+      groupOf(await send("/batch", { prompts: PROMPTS.slice(0, -1), ...asked }));
+      expect(replyOf(await send("/query", { prompt: "late", ...asked }))).toMatchObject({
+        ...{ text: "late answered", attempts: 2 },
+      });
+      expect(await hedges()).toBe(1);
+      late();
+      const alone = { prompt: "late", ...asked, hedge: false, timeout_ms: 5_000 };
+      expect(replyOf(await send("/query", alone))).toMatchObject({ text: "late answered", attempts: 2 });
+      expect(await hedges()).toBe(1);
+    },
+  );
 
   it("is refused with a field that it does not have, or more than all", async () => {
     const { send } = await openRun();
@@ -236,7 +240,7 @@ describe("a relayed body to a route", () => {
     expect([beta.counters.requests, gamma.calls.length]).toEqual([1, 1]);
   });
 
-  it("falls back inside its protocol, and then returns the error of the last target", async () => {
+  it("falls back inside its protocol, and then returns the error of the last target", { tags: ["slow"] }, async () => {
     answers = () => ({ status: 429, retryAfterS: 1 });
     const { send } = await openRun();
     const body = { model: "fast", messages: [{ role: "user", content: "a" }] };

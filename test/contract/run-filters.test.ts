@@ -21,7 +21,7 @@ async function listed(query: string): Promise<z.infer<typeof list>> {
 const idsOf = async (query: string): Promise<string[]> => (await listed(query)).data.map(({ id }) => id);
 
 describe("GET /runs", () => {
-  it("has the runs of a status, of a name, and of what they have spent", async () => {
+  it("has the runs of a status, of a name, and of what they have spent", { tags: ["slow"] }, async () => {
     const [cheap, dear, closed] = [
       await world.openRun({ name: "Summary of March", default_model: "up-1" }),
       await world.openRun({ name: "other", default_model: "up-1" }),

@@ -25,25 +25,29 @@ describe("a gateway killed while calls are asked again", () => {
   beforeAll(async () => void (place = await startRestarting(answerOf)));
   afterAll(() => place.stop());
 
-  it("asks again with the same answer, and no first request is made twice", { timeout: 120_000 }, async () => {
-    const run = await place.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 6 });
-    const prompts = Array.from({ length: COUNT }, (_, at) => `call ${at}`);
-    const { at } = await openGroup(run, { prompts, schema: SCHEMA, max_tokens: 100 });
-    await vi.waitUntil(() => repairs(calls).length >= 6, { interval: 10, timeout: RECOVERY_MS_MAX });
-    const before = calls.length;
-    isHeld = false;
-    await place.restart();
-    const group = z.looseObject({ items: z.array(z.looseObject({ status: z.string(), json: z.unknown() })) });
-    const { items } = group.parse((await endOf(run, at)).json);
-    expect(items).toMatchObject(prompts.map(() => ({ status: "completed", json: { n: 1 } })));
-    const firsts = calls.filter(({ messageCount }) => messageCount === 1);
-    expect(firsts.map(({ prompt }) => prompt).sort()).toEqual([...prompts].sort());
-    expect(before).toBeLessThan(2 * COUNT);
-    // Those that were at the provider when the gateway died are asked once more; the others were asked once.
-    expect(repairs(calls).length).toBeLessThanOrEqual(COUNT + 6);
-    for (const { body } of repairs(calls)) {
-      const [first, answer] = body.messages;
-      expect(answer).toEqual({ role: "assistant", content: `not JSON ${String(first?.content)}` });
-    }
-  });
+  it(
+    "asks again with the same answer, and no first request is made twice",
+    { tags: ["slow"], timeout: 120_000 },
+    async () => {
+      const run = await place.openRun({ default_model: "up-1", budget: { usd: 1 }, max_parallel: 6 });
+      const prompts = Array.from({ length: COUNT }, (_, at) => `call ${at}`);
+      const { at } = await openGroup(run, { prompts, schema: SCHEMA, max_tokens: 100 });
+      await vi.waitUntil(() => repairs(calls).length >= 6, { interval: 10, timeout: RECOVERY_MS_MAX });
+      const before = calls.length;
+      isHeld = false;
+      await place.restart();
+      const group = z.looseObject({ items: z.array(z.looseObject({ status: z.string(), json: z.unknown() })) });
+      const { items } = group.parse((await endOf(run, at)).json);
+      expect(items).toMatchObject(prompts.map(() => ({ status: "completed", json: { n: 1 } })));
+      const firsts = calls.filter(({ messageCount }) => messageCount === 1);
+      expect(firsts.map(({ prompt }) => prompt).sort()).toEqual([...prompts].sort());
+      expect(before).toBeLessThan(2 * COUNT);
+      // Those that were at the provider when the gateway died are asked once more; the others were asked once.
+      expect(repairs(calls).length).toBeLessThanOrEqual(COUNT + 6);
+      for (const { body } of repairs(calls)) {
+        const [first, answer] = body.messages;
+        expect(answer).toEqual({ role: "assistant", content: `not JSON ${String(first?.content)}` });
+      }
+    },
+  );
 });

@@ -205,28 +205,32 @@ describe("a batch with a schema", () => {
     expect(requests.find(({ prompt }) => prompt.includes("free text"))?.body).not.toHaveProperty("response_format");
   });
 
-  it("of 1,000 items whose first answer is invalid one time in five completes all after one repair, none invalid", async () => {
-    const count = 1_000;
-    const isHit = (at: number) => at % 5 === 0;
-    const items = Array.from({ length: count }, (_, at) => ({
-      prompt: isHit(at) ? asking(MISFIT, `{"n":${at}}`) : asking(`{"n":${at}}`),
-    }));
-    const own = await world.openRun({ default_model: "up-1", budget: { usd: 5 }, max_parallel: 64 });
-    const json = { items, schema: SCHEMA, max_tokens: 20 };
-    const answered = group.parse((await own.send("/batch", { json })).json);
-    expect(answered.items.map((item) => item.json)).toEqual(items.map((_, at) => ({ n: at })));
-    expect(answered.items.map(({ attempts }) => attempts)).toEqual(items.map((_, at) => (isHit(at) ? 2 : 1)));
-    const told = requests.splice(0).reduce(
-      (sum, call) => {
-        const { text } = answerOf(call);
-        return { prompt: sum.prompt + promptTokensOf(call), completion: sum.completion + Math.ceil(text.length / 4) };
-      },
-      { prompt: 0, completion: 0 },
-    );
-    const { budget } = await documentOf(own);
-    expect(budget.usd?.spent).toBeCloseTo((told.prompt + 2 * told.completion) / 1e6, 9);
-    expect(budget.usd?.reserved).toBe(0);
-  });
+  it(
+    "of 1,000 items whose first answer is invalid one time in five completes all after one repair, none invalid",
+    { tags: ["slow"] },
+    async () => {
+      const count = 1_000;
+      const isHit = (at: number) => at % 5 === 0;
+      const items = Array.from({ length: count }, (_, at) => ({
+        prompt: isHit(at) ? asking(MISFIT, `{"n":${at}}`) : asking(`{"n":${at}}`),
+      }));
+      const own = await world.openRun({ default_model: "up-1", budget: { usd: 5 }, max_parallel: 64 });
+      const json = { items, schema: SCHEMA, max_tokens: 20 };
+      const answered = group.parse((await own.send("/batch", { json })).json);
+      expect(answered.items.map((item) => item.json)).toEqual(items.map((_, at) => ({ n: at })));
+      expect(answered.items.map(({ attempts }) => attempts)).toEqual(items.map((_, at) => (isHit(at) ? 2 : 1)));
+      const told = requests.splice(0).reduce(
+        (sum, call) => {
+          const { text } = answerOf(call);
+          return { prompt: sum.prompt + promptTokensOf(call), completion: sum.completion + Math.ceil(text.length / 4) };
+        },
+        { prompt: 0, completion: 0 },
+      );
+      const { budget } = await documentOf(own);
+      expect(budget.usd?.spent).toBeCloseTo((told.prompt + 2 * told.completion) / 1e6, 9);
+      expect(budget.usd?.reserved).toBe(0);
+    },
+  );
 
   it("shows in the log why an attempt failed and what was asked again", async () => {
     const own = await world.openRun({ default_model: "up-1" });

@@ -59,7 +59,7 @@ async function openRun(url: string): Promise<string> {
 }
 
 describe("npm run serve", () => {
-  it("answers requests in flight when npm is stopped, and unlocks the folder", async () => {
+  it("answers requests in flight when npm is stopped, and unlocks the folder", { tags: ["slow"] }, async () => {
     const { url, env } = await setting();
     const served = new Served(["npm", "run", "-s", "serve"], { cwd: ROOT, env });
     await served.prints("fanout is ready");
@@ -78,41 +78,49 @@ describe("npm run serve", () => {
     await expect.poll(async () => "port" in (await tryPort(Number(env["PORT"]), "127.0.0.1"))).toBe(true);
   });
 
-  it("refuses a folder that another gateway uses, and finds its runs there after a kill", async () => {
-    const { url, env } = await setting();
-    const first = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
-    await first.prints("fanout is ready");
-    const token = await openRun(url);
-    const other = await setting();
-    const second = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
-    expect(await second.ended).toBe(1);
-    expect(second.printed).toContain(`Process ${first.child.pid} runs a gateway on`);
-    first.child.kill("SIGKILL");
-    await first.ended;
-    const third = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
-    await third.prints("fanout is ready");
-    expect(await post(`${other.url}/query`, token, { prompt: "abc", model: "sim/echo" })).toMatchObject({
-      text: "abc",
-    });
-    third.child.kill("SIGTERM");
-    expect(await third.ended).toBe(143);
-  });
+  it(
+    "refuses a folder that another gateway uses, and finds its runs there after a kill",
+    { tags: ["slow"] },
+    async () => {
+      const { url, env } = await setting();
+      const first = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
+      await first.prints("fanout is ready");
+      const token = await openRun(url);
+      const other = await setting();
+      const second = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
+      expect(await second.ended).toBe(1);
+      expect(second.printed).toContain(`Process ${first.child.pid} runs a gateway on`);
+      first.child.kill("SIGKILL");
+      await first.ended;
+      const third = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
+      await third.prints("fanout is ready");
+      expect(await post(`${other.url}/query`, token, { prompt: "abc", model: "sim/echo" })).toMatchObject({
+        text: "abc",
+      });
+      third.child.kill("SIGTERM");
+      expect(await third.ended).toBe(143);
+    },
+  );
 
-  it("takes its workerd with it when it is killed, so that no second one works on the folder", async () => {
-    const { env } = await setting();
-    const served = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
-    await served.prints("fanout is ready");
-    const runtimes = childrenOf(served.child.pid);
-    expect(runtimes).not.toEqual([]);
-    served.child.kill("SIGKILL");
-    await served.ended;
-    await expect.poll(() => runtimes.filter(isAlive), { timeout: 60_000 }).toEqual([]);
-  });
+  it(
+    "takes its workerd with it when it is killed, so that no second one works on the folder",
+    { tags: ["slow"] },
+    async () => {
+      const { env } = await setting();
+      const served = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
+      await served.prints("fanout is ready");
+      const runtimes = childrenOf(served.child.pid);
+      expect(runtimes).not.toEqual([]);
+      served.child.kill("SIGKILL");
+      await served.ended;
+      await expect.poll(() => runtimes.filter(isAlive), { timeout: 60_000 }).toEqual([]);
+    },
+  );
 
   it.each([
     ["without an ADMIN_KEY", { ADMIN_KEY: "" }, "ADMIN_KEY is not set."],
     ["with a configuration that cannot work", { UPSTREAMS: `{"a":{"kind":"imaginary"}}` }, "UPSTREAMS.a.kind"],
-  ])("ends with the reason %s", async (_, wrong, reason) => {
+  ])("ends with the reason %s", { tags: ["slow"] }, async (_, wrong, reason) => {
     const { env } = await setting();
     const served = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: { ...env, ...wrong } });
     expect(await served.ended).toBe(1);
@@ -146,35 +154,39 @@ describe("the image", () => {
     .flatMap((match) => (match === null ? [] : [{ name: match[1] ?? "", value: match[2] ?? "" }]));
   const valuesOf = (name: string): string[] => instructions.flatMap((each) => (each.name === name ? [each.value] : []));
 
-  it("copies all that the gateway needs, listens on its documented port, and passes its own health check", async () => {
-    const app = join(folder, "app");
-    mkdirSync(app);
-    for (const copied of valuesOf("COPY")) {
-      const names = copied.split(" ").slice(0, -1);
-      for (const name of names) cpSync(join(ROOT, name), join(app, name), { recursive: true });
-    }
-    // `npm ci` of this lock file is what has installed the checkout.
-    symlinkSync(join(ROOT, "node_modules"), join(app, "node_modules"));
-    const { url, env } = await setting();
-    const fixed = Object.fromEntries(
-      valuesOf("ENV").flatMap((line) => line.split(" ").map((pair) => pair.split("=").slice(0, 2))),
-    );
-    expect(fixed).toMatchObject({ HOST: "0.0.0.0", FANOUT_DATA: "/data" });
-    const [command = "[]"] = valuesOf("CMD");
-    const served = new Served(z.array(z.string()).parse(JSON.parse(command)), {
-      cwd: app,
-      env: { ...fixed, ...env },
-    });
-    await served.prints("fanout is ready");
-    expect((await fetch(`${url}/health`)).status).toBe(200);
-    const [, check = "[]"] = /CMD (\[.*\])$/.exec(valuesOf("HEALTHCHECK")[0] ?? "") ?? [];
-    const healthy = new Served(z.array(z.string()).parse(JSON.parse(check)), { cwd: app, env });
-    expect(await healthy.ended).toBe(0);
-    served.child.kill("SIGTERM");
-    expect(await served.ended).toBe(143);
-    const unhealthy = new Served(z.array(z.string()).parse(JSON.parse(check)), { cwd: app, env });
-    expect(await unhealthy.ended).toBe(1);
-  });
+  it(
+    "copies all that the gateway needs, listens on its documented port, and passes its own health check",
+    { tags: ["slow"] },
+    async () => {
+      const app = join(folder, "app");
+      mkdirSync(app);
+      for (const copied of valuesOf("COPY")) {
+        const names = copied.split(" ").slice(0, -1);
+        for (const name of names) cpSync(join(ROOT, name), join(app, name), { recursive: true });
+      }
+      // `npm ci` of this lock file is what has installed the checkout.
+      symlinkSync(join(ROOT, "node_modules"), join(app, "node_modules"));
+      const { url, env } = await setting();
+      const fixed = Object.fromEntries(
+        valuesOf("ENV").flatMap((line) => line.split(" ").map((pair) => pair.split("=").slice(0, 2))),
+      );
+      expect(fixed).toMatchObject({ HOST: "0.0.0.0", FANOUT_DATA: "/data" });
+      const [command = "[]"] = valuesOf("CMD");
+      const served = new Served(z.array(z.string()).parse(JSON.parse(command)), {
+        cwd: app,
+        env: { ...fixed, ...env },
+      });
+      await served.prints("fanout is ready");
+      expect((await fetch(`${url}/health`)).status).toBe(200);
+      const [, check = "[]"] = /CMD (\[.*\])$/.exec(valuesOf("HEALTHCHECK")[0] ?? "") ?? [];
+      const healthy = new Served(z.array(z.string()).parse(JSON.parse(check)), { cwd: app, env });
+      expect(await healthy.ended).toBe(0);
+      served.child.kill("SIGTERM");
+      expect(await served.ended).toBe(143);
+      const unhealthy = new Served(z.array(z.string()).parse(JSON.parse(check)), { cwd: app, env });
+      expect(await unhealthy.ended).toBe(1);
+    },
+  );
 
   it("receives only the files that it copies", () => {
     const ignored = readFileSync(join(ROOT, ".dockerignore"), "utf8").trim().split("\n");

@@ -74,7 +74,7 @@ async function under<T>(program: () => Promise<Program>, use: (url: string) => P
   }
 }
 
-it("continues a run of one program under the other, and back", async () => {
+it("continues a run of one program under the other, and back", { tags: ["slow"] }, async () => {
   type Opened = { token: string; groups: { id: string; results: string[] }[] };
   /** Sends a batch, and reads every batch so far. */
   const goOn = async (url: string, { token, groups }: Opened, prompts: string[]): Promise<Opened> => {

@@ -71,18 +71,22 @@ function noteRatio(way: string, ratio: number): void {
   if (process.env["FANOUT_FIGURES"] !== undefined) console.info(`${ratio.toFixed(2)} × on disk: ${way}`);
 }
 
-it.each(Object.entries(WAYS))("takes at most three times the bytes sent on disk: %s", async (way, { path, body }) => {
-  const { gateway, dataDir } = await start();
-  const run = await gateway.openRun({ budget: { usd: 0 } });
-  const json = { model: "up-1", ...body };
-  const answer = await gateway.fetch(path, { token: run.token, json });
-  await answer.text();
-  expect(answer.status).toBe(200);
-  await gateway.stop();
-  const ratio = bytesUnder(dataDir) / JSON.stringify(json).length;
-  noteRatio(way, ratio);
-  expect(ratio).toBeLessThan(3);
-});
+it.each(Object.entries(WAYS))(
+  "takes at most three times the bytes sent on disk: %s",
+  { tags: ["slow"] },
+  async (way, { path, body }) => {
+    const { gateway, dataDir } = await start();
+    const run = await gateway.openRun({ budget: { usd: 0 } });
+    const json = { model: "up-1", ...body };
+    const answer = await gateway.fetch(path, { token: run.token, json });
+    await answer.text();
+    expect(answer.status).toBe(200);
+    await gateway.stop();
+    const ratio = bytesUnder(dataDir) / JSON.stringify(json).length;
+    noteRatio(way, ratio);
+    expect(ratio).toBeLessThan(3);
+  },
+);
 
 /** Sends a request with the run's token, which must be taken, and returns its answer. */
 type Send = (path: string, request: GatewayRequest) => Promise<unknown>;
@@ -209,7 +213,7 @@ it("sends every call with what it shares and what it has itself", async () => {
   expect(sent).toContainEqual(expect.objectContaining({ seed: 1, top_p: 0.5 }));
 });
 
-it("refuses to hash a long text once for each of many calls, and names what to do", async () => {
+it("refuses to hash a long text once for each of many calls, and names what to do", { tags: ["slow"] }, async () => {
   const { gateway } = await start();
   const run = await gateway.openRun();
   const json = { model: "up-1", system: SHARED, prompts: Array.from({ length: 80 }, () => "a"), dedupe: true };

@@ -66,20 +66,24 @@ describe("npm start", () => {
     return { ended, says, printed: () => printed };
   }
 
-  it("prints commands that open a run and send a batch, and leaves nothing listening when it is stopped", async () => {
-    const port = await freePort();
-    const gateway = start({}, { PORT: String(port) });
-    await gateway.says("Python stub:");
-    const commands = ["Open a run:", "Send a batch:"].map((label) => lineAfter(label, gateway.printed()));
-    const shell = spawnSync("sh", ["-c", commands.join("\n")], { cwd: ROOT, encoding: "utf8" });
-    expect(JSON.parse(shell.stdout)).toMatchObject({ status: "completed", results: ["one", "two", "three"] });
+  it(
+    "prints commands that open a run and send a batch, and leaves nothing listening when it is stopped",
+    { tags: ["slow"] },
+    async () => {
+      const port = await freePort();
+      const gateway = start({}, { PORT: String(port) });
+      await gateway.says("Python stub:");
+      const commands = ["Open a run:", "Send a batch:"].map((label) => lineAfter(label, gateway.printed()));
+      const shell = spawnSync("sh", ["-c", commands.join("\n")], { cwd: ROOT, encoding: "utf8" });
+      expect(JSON.parse(shell.stdout)).toMatchObject({ status: "completed", results: ["one", "two", "three"] });
 
-    child?.kill("SIGTERM");
-    expect(await gateway.ended).toBe(143);
-    expect(await tryPort(port, "127.0.0.1")).toEqual({ port });
-  });
+      child?.kill("SIGTERM");
+      expect(await gateway.ended).toBe(143);
+      expect(await tryPort(port, "127.0.0.1")).toEqual({ port });
+    },
+  );
 
-  it("ends with the gateway's error message when the configuration is wrong", async () => {
+  it("ends with the gateway's error message when the configuration is wrong", { tags: ["slow"] }, async () => {
     const gateway = start({ UPSTREAMS: `{"sim":{"kind":"imaginary"}}` }, { PORT: String(await freePort()) });
     expect(await gateway.ended).toBe(1);
     expect(gateway.printed()).toMatch(/UPSTREAMS\.sim\.kind/);
@@ -94,7 +98,7 @@ describe("npm start", () => {
     await other.stop();
   });
 
-  it("names each upstream whose base_url leads nowhere, and why", async () => {
+  it("names each upstream whose base_url leads nowhere, and why", { tags: ["slow"] }, async () => {
     const closedPort = await freePort();
     const listening = createServer().listen(0, "127.0.0.1");
     await once(listening, "listening");
@@ -118,7 +122,7 @@ describe("npm start", () => {
     expect(printed).not.toContain("works cannot");
   });
 
-  it.each(["0", "65536", "eighty"])("refuses PORT=%s and names the variable", async (port) => {
+  it.each(["0", "65536", "eighty"])("refuses PORT=%s and names the variable", { tags: ["slow"] }, async (port) => {
     const gateway = start({}, { PORT: port });
     expect(await gateway.ended).toBe(1);
     expect(gateway.printed()).toContain(`PORT must be a number from 1 to 65535, not "${port}".`);

@@ -107,35 +107,39 @@ function expectInterrupted({ code, signal }: Ended): void {
 describe.runIf(hasPython).each(PROGRAMS)("Ctrl-C in a program in $name", (program) => {
   const slug = program.name.replaceAll(" ", "-");
 
-  it("starts no queued call, lets those in flight end, and says what they cost and how to continue", async () => {
-    const run = await openOwn();
-    const latch = `batch-${slug}`;
-    const prompts = [...latched(12, latch)];
-    const { interrupt, ended } = start(program, program.batch, prompts, run);
-    await inFlight(4);
-    interrupt();
-    await queueIsEmpty(run, 4);
-    upstream.open(latch);
-    const end = await ended;
-    expectInterrupted(end);
-    const { budget } = await documentOf(run);
-    expect(upstream.counters).toMatchObject({ requests: 4, abandoned: 0 });
-    expect(budget.usd.reserved).toBe(0);
-    // The same calls without an interruption.
-    const whole = await openOwn();
-    await whole.send("/batch", { json: { prompts: prompts.slice(0, 4) } });
-    const cost = (await documentOf(whole)).budget.usd.spent;
-    console.log(
-      `${program.name}: charged ${(budget.usd.spent / cost).toFixed(2)} × the real cost, 0 queued calls sent`,
-    );
-    expect(budget.usd.spent).toBeLessThanOrEqual(1.1 * cost);
-    const line = /fanout: interrupted\. 4 of 12 calls answered, 8 cancelled, <?\$0(\.\d{4})? spent\. (.*)/.exec(
-      end.stderr,
-    );
-    expect(line?.[2]).toMatch(/^(llm_retry|llmRetry)\(['"]pg-[^)]+\) makes the rest and returns all answers\.$/);
-  });
+  it(
+    "starts no queued call, lets those in flight end, and says what they cost and how to continue",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openOwn();
+      const latch = `batch-${slug}`;
+      const prompts = [...latched(12, latch)];
+      const { interrupt, ended } = start(program, program.batch, prompts, run);
+      await inFlight(4);
+      interrupt();
+      await queueIsEmpty(run, 4);
+      upstream.open(latch);
+      const end = await ended;
+      expectInterrupted(end);
+      const { budget } = await documentOf(run);
+      expect(upstream.counters).toMatchObject({ requests: 4, abandoned: 0 });
+      expect(budget.usd.reserved).toBe(0);
+      // The same calls without an interruption.
+      const whole = await openOwn();
+      await whole.send("/batch", { json: { prompts: prompts.slice(0, 4) } });
+      const cost = (await documentOf(whole)).budget.usd.spent;
+      console.log(
+        `${program.name}: charged ${(budget.usd.spent / cost).toFixed(2)} × the real cost, 0 queued calls sent`,
+      );
+      expect(budget.usd.spent).toBeLessThanOrEqual(1.1 * cost);
+      const line = /fanout: interrupted\. 4 of 12 calls answered, 8 cancelled, <?\$0(\.\d{4})? spent\. (.*)/.exec(
+        end.stderr,
+      );
+      expect(line?.[2]).toMatch(/^(llm_retry|llmRetry)\(['"]pg-[^)]+\) makes the rest and returns all answers\.$/);
+    },
+  );
 
-  it("lets a request with its own key go on, and says so", async () => {
+  it("lets a request with its own key go on, and says so", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const latch = `keyed-${slug}`;
     const { interrupt, ended } = start(program, program.keyed, latched(6, latch), run);
@@ -150,7 +154,7 @@ describe.runIf(hasPython).each(PROGRAMS)("Ctrl-C in a program in $name", (progra
     await expect.poll(async () => (await documentOf(run)).budget.calls.spent).toBe(6);
   });
 
-  it("does so for every request that is under way", async () => {
+  it("does so for every request that is under way", { tags: ["slow"] }, async () => {
     const run = await openOwn({ max_parallel: 4 });
     const latch = `gather-${slug}`;
     const { interrupt, ended } = start(program, program.gather, latched(40, latch), run);
@@ -165,7 +169,7 @@ describe.runIf(hasPython).each(PROGRAMS)("Ctrl-C in a program in $name", (progra
     expect(upstream.counters).toMatchObject({ requests: 4, abandoned: 0 });
   });
 
-  it("a second time waits for nothing", async () => {
+  it("a second time waits for nothing", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const { interrupt, ended } = start(program, program.batch, latched(8, `twice-${slug}`), run);
     await inFlight(4);

@@ -353,9 +353,12 @@ return [limits, task.cancelled(), calls["reserved"], calls["spent"]]`;
     expect(await runAsync(program, env)).toEqual([[2, 2, 2, null], true, 0, 1]);
   });
 
-  it("closes the connection of a cancelled task, which ends a batch with detach=False", async () => {
-    const asking = runAsync(
-      `
+  it(
+    "closes the connection of a cancelled task, which ends a batch with detach=False",
+    { tags: ["slow"] },
+    async () => {
+      const asking = runAsync(
+        `
 task = asyncio.create_task(llm_query_batch(["{{fault/hang}}"], detach=False))
 await asyncio.sleep(1)
 task.cancel()
@@ -364,12 +367,13 @@ try:
 except asyncio.CancelledError:
     await asyncio.sleep(2)
     return "cancelled"`,
-      env,
-    );
-    await expect.poll(() => world.upstream.counters).toMatchObject({ inFlight: 1, abandoned: 0 });
-    await expect.poll(() => world.upstream.counters.abandoned).toBe(1);
-    expect(await asking).toBe("cancelled");
-  });
+        env,
+      );
+      await expect.poll(() => world.upstream.counters).toMatchObject({ inFlight: 1, abandoned: 0 });
+      await expect.poll(() => world.upstream.counters.abandoned).toBe(1);
+      expect(await asking).toBe("cancelled");
+    },
+  );
 });
 
 /** Answers a prompt with "echo " before it, and the prompts of a batch as a stream; the prompt "fail" fails. */

@@ -31,7 +31,7 @@ describe.runIf(hasPython)("the Python stub at the gateway", () => {
     expect(await runPython(`report(llm_query("naïve 漢字 🦉", "sim/echo"))`, env)).toBe("naïve 漢字 🦉");
   });
 
-  it("returns 500 answers in order, with each failure in its own slot", async () => {
+  it("returns 500 answers in order, with each failure in its own slot", { tags: ["slow"] }, async () => {
     const results = await runPython(
       `
 items = [{"prompt": str(i), "model": "sim/fail?status=400" if i % 10 == 3 else "sim/echo?ms=5"} for i in range(500)]
@@ -44,7 +44,7 @@ report(llm_query_batch(items, concurrency=32))`,
     expect(results).toEqual(expected);
   });
 
-  it("raises a refusal with its code and status", async () => {
+  it("raises a refusal with its code and status", { tags: ["slow"] }, async () => {
     const program = (call: string) => `
 try:
     ${call}
@@ -100,7 +100,7 @@ report([[e["type"], e.get("index"), e.get("result")] for e in llm_stream(items) 
 describe("the example programs", () => {
   const programs = [...(hasPython ? [["python3", "map_reduce.py"]] : []), ["node", "map_reduce.mjs"]];
 
-  it.each(programs)("%s %s counts the colour words of the whole book", (command, file) => {
+  it.each(programs)("%s %s counts the colour words of the whole book", { tags: ["slow"] }, (command, file) => {
     const ended = spawnSync(command ?? "", [`${ROOT}/examples/${file}`], {
       env: { PATH: process.env["PATH"], PYTHONIOENCODING: "utf-8", PYTHONDONTWRITEBYTECODE: "1", ...env },
       encoding: "utf8",

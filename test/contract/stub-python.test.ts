@@ -212,20 +212,24 @@ except TypeError as e:
     ]);
   });
 
-  it("names the cause if nothing listens, the token is missing or the address is invalid", async () => {
-    const call = `${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[:2])`;
-    const closed = await startScriptedGateway(echo);
-    await closed.stop();
-    expect(await runPython(call, { FANOUT_URL: closed.url, FANOUT_TOKEN: "t" })).toEqual([
-      expect.stringContaining(`no answer from the gateway at ${closed.url}`),
-      "unreachable",
-    ]);
-    expect(await runPython(call, {})).toEqual([expect.stringContaining("FANOUT_TOKEN is not set"), "no_token"]);
-    expect(await runPython(call, { FANOUT_URL: "ftp://h", FANOUT_TOKEN: "t" })).toEqual([
-      "FANOUT_URL must be an http:// or https:// address, not 'ftp://h'",
-      "bad_url",
-    ]);
-  });
+  it(
+    "names the cause if nothing listens, the token is missing or the address is invalid",
+    { tags: ["slow"] },
+    async () => {
+      const call = `${WAYS_TO_FAIL}\nreport(failure(lambda: llm_query("p"))[:2])`;
+      const closed = await startScriptedGateway(echo);
+      await closed.stop();
+      expect(await runPython(call, { FANOUT_URL: closed.url, FANOUT_TOKEN: "t" })).toEqual([
+        expect.stringContaining(`no answer from the gateway at ${closed.url}`),
+        "unreachable",
+      ]);
+      expect(await runPython(call, {})).toEqual([expect.stringContaining("FANOUT_TOKEN is not set"), "no_token"]);
+      expect(await runPython(call, { FANOUT_URL: "ftp://h", FANOUT_TOKEN: "t" })).toEqual([
+        "FANOUT_URL must be an http:// or https:// address, not 'ftp://h'",
+        "bad_url",
+      ]);
+    },
+  );
 
   it("reads GATEWAY_URL and GATEWAY_TOKEN if its own variables are unset", async () => {
     gateway = await startScriptedGateway(echo);
@@ -266,7 +270,7 @@ report(seen)`,
     expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
   });
 
-  it("repeats a stream that ends before its last line, and yields each event once", async () => {
+  it("repeats a stream that ends before its last line, and yields each event once", { tags: ["slow"] }, async () => {
     const lines = [
       `{"type":"group_started"}\n`,
       `{"type":"slot","index":1,"result":"B"}\n`,

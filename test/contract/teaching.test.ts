@@ -46,7 +46,7 @@ async function call(usd: number, model: string, prompt: string): Promise<{ statu
 }
 
 describe("one hostile run", () => {
-  it(`narrows and refuses no call of ${RUNS} others on its model`, async () => {
+  it(`narrows and refuses no call of ${RUNS} others on its model`, { tags: ["slow"] }, async () => {
     expect(await call(ONE_CALL_USD, "taught", "hi")).toEqual({ status: 200, caps: [CAP] });
     expect((await call(1, "taught", `hidden ${HIDDEN_TOKENS}`)).status).toBe(200);
     const others = [];

@@ -10,7 +10,7 @@ afterAll(() => world.stop());
 const openOwn = (more: Record<string, unknown> = {}) => world.openRun({ default_model: "up-1", ...more });
 
 describe("timeout_ms", () => {
-  it("does not run while a call is queued", async () => {
+  it("does not run while a call is queued", { tags: ["slow"] }, async () => {
     const run = await openOwn({ max_parallel: 1 });
     const first = run.send("/query", { json: { prompt: "{{latch/queued}} first" } });
     await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
@@ -24,7 +24,7 @@ describe("timeout_ms", () => {
     replyOf(await first);
   });
 
-  it("does not run while a slot is queued", async () => {
+  it("does not run while a slot is queued", { tags: ["slow"] }, async () => {
     const run = await openOwn();
     const prompts = Array.from({ length: 6 }, (_, index) => `{{delay/400}} ${index}`);
     const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 1, timeout_ms: 1_800 } }));
@@ -57,17 +57,21 @@ describe("timeout_ms", () => {
 describe("on_lost", () => {
   const lost = (count: number) => `{{fault/reset/first/${count}}} lost`;
 
-  it("retry, the default, makes a new attempt under a new reservation; both are charged", async () => {
-    for (const on_lost of [undefined, "retry"]) {
-      world.upstream.forget();
-      const run = await openOwn({ budget: { usd: 1 } });
-      const group = groupOf(await run.send("/batch", { json: { prompts: [lost(1)], on_lost } }));
-      expect([group.status, group.items[0]?.attempts, group.items[0]?.["estimated"]]).toEqual(["completed", 2, true]);
-      expect(replyOf(await run.send("/query", { json: { prompt: `${lost(1)} q`, on_lost } })).attempts).toBe(2);
-      expect(world.upstream.counters.requests).toBe(4);
-      expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 4, reserved: 0 });
-    }
-  });
+  it(
+    "retry, the default, makes a new attempt under a new reservation; both are charged",
+    { tags: ["slow"] },
+    async () => {
+      for (const on_lost of [undefined, "retry"]) {
+        world.upstream.forget();
+        const run = await openOwn({ budget: { usd: 1 } });
+        const group = groupOf(await run.send("/batch", { json: { prompts: [lost(1)], on_lost } }));
+        expect([group.status, group.items[0]?.attempts, group.items[0]?.["estimated"]]).toEqual(["completed", 2, true]);
+        expect(replyOf(await run.send("/query", { json: { prompt: `${lost(1)} q`, on_lost } })).attempts).toBe(2);
+        expect(world.upstream.counters.requests).toBe(4);
+        expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 4, reserved: 0 });
+      }
+    },
+  );
 
   it("fail sends only once, and reports an unknown outcome", async () => {
     const run = await openOwn({ budget: { usd: 1 } });

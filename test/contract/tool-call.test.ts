@@ -202,7 +202,7 @@ describe("a tool call is refused", () => {
     expect(failureOf(await world.sendAsOperator("/tool_call", asOperator))[0]).toBe(401);
   });
 
-  it("while the run is paused: 503 after a few seconds", async () => {
+  it("while the run is paused: 503 after a few seconds", { tags: ["slow"] }, async () => {
     const run = await runWith("/echo");
     await world.sendAsOperator(`/runs/${run.id}`, { method: "PATCH", json: { paused: true } });
     const answer = await call(run);
@@ -238,7 +238,7 @@ describe("a tool call fails", () => {
     await expect.poll(tools.inFlight).toBe(0);
   });
 
-  it.each(["/hang", "/stall"])("on a timeout, also within the answer (%s): 408", async (path) => {
+  it.each(["/hang", "/stall"])("on a timeout, also within the answer (%s): 408", { tags: ["slow"] }, async (path) => {
     const run = await runWith(path, { timeout_ms: 1_500, idempotent: true });
     expect(failureOf(await call(run))).toEqual([408, expect.stringContaining("1500 ms")]);
     expect(await toolLines(run)).toMatchObject([{ ok: false, status: null, code: "upstream_timeout", attempts: 1 }]);
@@ -301,7 +301,7 @@ describe("concurrent tool calls", () => {
     expect(await toolLines(run)).toHaveLength(5);
   });
 
-  it("above max_parallel end as 503 if no other ends in time, and write no log line", async () => {
+  it("above max_parallel end as 503 if no other ends in time, and write no log line", { tags: ["slow"] }, async () => {
     const run = await runWith("/held", {}, { max_parallel: 1 });
     const first = call(run);
     await expect.poll(tools.inFlight).toBe(1);
@@ -315,7 +315,7 @@ describe("concurrent tool calls", () => {
     expect(await toolLines(run)).toHaveLength(1);
   });
 
-  it("release every permit, however they end", async () => {
+  it("release every permit, however they end", { tags: ["slow"] }, async () => {
     const paths = ["/500", "/lost", "/redirect", "/large", "/broken-json", "/hang", "/echo"];
     const named = paths.map((path, index) => ({
       name: `t${index}`,
@@ -340,7 +340,7 @@ describe("concurrent tool calls", () => {
 });
 
 describe("a tool call in flight", () => {
-  it("is stopped when its run is cancelled, and is logged once", async () => {
+  it("is stopped when its run is cancelled, and is logged once", { tags: ["slow"] }, async () => {
     const run = await runWith("/hang");
     const calling = call(run);
     await expect.poll(tools.inFlight).toBe(1);
@@ -462,7 +462,7 @@ describe("tools are registered", () => {
 });
 
 describe("without a list of hosts", () => {
-  it("only public hosts can be registered, as this runtime parses addresses", async () => {
+  it("only public hosts can be registered, as this runtime parses addresses", { tags: ["slow"] }, async () => {
     const gateway = await startOwnGateway();
     const statusOf = async (url: string): Promise<number> => {
       const request = { token: gateway.adminKey, json: { tools: [{ name: "t", url }] } };
@@ -500,27 +500,34 @@ describe("without a list of hosts", () => {
   });
 });
 
-it("a tool call is limited to the hosts in the current list, also in a run that was opened under another list", async () => {
-  const place = await startRestarting();
-  onTestFinished(() => place.stop());
-  await place.restart({ TOOL_HOSTS: tools.host });
-  const run = await place.openRun({ tools: [{ name: "t", url: at("/echo") }], max_parallel: 1 });
-  expect((await call(run, 1)).json).toEqual({ result: 1 });
-  await place.restart({ TOOL_HOSTS: tools.host });
-  expect((await call(run, 2)).json).toEqual({ result: 2 });
-  for (const vars of [{}, { TOOL_HOSTS: "tools.example.com" }]) {
-    await place.restart(vars);
-    const [status, message] = failureOf(await call(run, 3));
-    expect([status, message]).toEqual([500, expect.stringMatching(/^TOOL_HOSTS: tool "t" may not be called any more/)]);
-    expect(message).not.toContain("127.0.0.1");
-  }
-  expect(tools.requests).toHaveLength(2);
-  // No line is lost, though each gateway was killed right after the call.
-  const told = (await logOf(run)).filter(({ event_type }) => event_type === "tool_called");
-  expect(told.map(({ code, attempts }) => [code, attempts])).toEqual([
-    [null, 1],
-    [null, 1],
-    ["misconfigured", 0],
-    ["misconfigured", 0],
-  ]);
-});
+it(
+  "a tool call is limited to the hosts in the current list, also in a run that was opened under another list",
+  { tags: ["slow"] },
+  async () => {
+    const place = await startRestarting();
+    onTestFinished(() => place.stop());
+    await place.restart({ TOOL_HOSTS: tools.host });
+    const run = await place.openRun({ tools: [{ name: "t", url: at("/echo") }], max_parallel: 1 });
+    expect((await call(run, 1)).json).toEqual({ result: 1 });
+    await place.restart({ TOOL_HOSTS: tools.host });
+    expect((await call(run, 2)).json).toEqual({ result: 2 });
+    for (const vars of [{}, { TOOL_HOSTS: "tools.example.com" }]) {
+      await place.restart(vars);
+      const [status, message] = failureOf(await call(run, 3));
+      expect([status, message]).toEqual([
+        500,
+        expect.stringMatching(/^TOOL_HOSTS: tool "t" may not be called any more/),
+      ]);
+      expect(message).not.toContain("127.0.0.1");
+    }
+    expect(tools.requests).toHaveLength(2);
+    // No line is lost, though each gateway was killed right after the call.
+    const told = (await logOf(run)).filter(({ event_type }) => event_type === "tool_called");
+    expect(told.map(({ code, attempts }) => [code, attempts])).toEqual([
+      [null, 1],
+      [null, 1],
+      ["misconfigured", 0],
+      ["misconfigured", 0],
+    ]);
+  },
+);

@@ -75,9 +75,13 @@ describe("OTLP_CONTENT", () => {
     },
   );
 
-  it.each([{}, { OTLP_CONTENT: "0" }])("is off with %j: neither prompts nor answers are sent", async (vars) => {
-    const { collector } = await asked(vars);
-    expect(attemptsOf(collector).map(contentOf).flat()).toEqual(Array.from({ length: 15 }, () => undefined));
-    expect(collector.posts.map(({ body }) => body).join("\n")).not.toMatch(/question|brief/);
-  });
+  it.each([{}, { OTLP_CONTENT: "0" }])(
+    "is off with %j: neither prompts nor answers are sent",
+    { tags: ["slow"] },
+    async (vars) => {
+      const { collector } = await asked(vars);
+      expect(attemptsOf(collector).map(contentOf).flat()).toEqual(Array.from({ length: 15 }, () => undefined));
+      expect(collector.posts.map(({ body }) => body).join("\n")).not.toMatch(/question|brief/);
+    },
+  );
 });

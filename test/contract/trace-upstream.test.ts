@@ -56,19 +56,23 @@ const all = <T>(value: T): T[] => Array.from({ length: ATTEMPTS }, () => value);
 const NOTHING = { parent: undefined, state: undefined };
 
 describe("an upstream that gets traces", () => {
-  it("gets the client's as it came, where none are exported; any other upstream gets nothing", async () => {
-    const { run, server } = await worldWith({});
-    await askAll(run, "told/m", CLIENT);
-    expect(sentTo(server)).toEqual(all({ parent: CLIENT.traceparent, state: CLIENT.tracestate }));
-    server.forget();
-    await askAll(run, "untold/m", CLIENT);
-    expect(sentTo(server)).toEqual(all(NOTHING));
-    server.forget();
-    await run.send("/query", { json: { model: "told/m", prompt: "invalid" }, headers: { traceparent: "00-0-0-01" } });
-    expect(sentTo(server)).toEqual([NOTHING]);
-  });
+  it(
+    "gets the client's as it came, where none are exported; any other upstream gets nothing",
+    { tags: ["slow"] },
+    async () => {
+      const { run, server } = await worldWith({});
+      await askAll(run, "told/m", CLIENT);
+      expect(sentTo(server)).toEqual(all({ parent: CLIENT.traceparent, state: CLIENT.tracestate }));
+      server.forget();
+      await askAll(run, "untold/m", CLIENT);
+      expect(sentTo(server)).toEqual(all(NOTHING));
+      server.forget();
+      await run.send("/query", { json: { model: "told/m", prompt: "invalid" }, headers: { traceparent: "00-0-0-01" } });
+      expect(sentTo(server)).toEqual([NOTHING]);
+    },
+  );
 
-  it("gets the span of each attempt as its parent, where these are exported", async () => {
+  it("gets the span of each attempt as its parent, where these are exported", { tags: ["slow"] }, async () => {
     const collector = await startCollector();
     onTestFinished(() => collector.stop());
     const { run, server } = await worldWith({ OTLP_ENDPOINT: collector.url });

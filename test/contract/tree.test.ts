@@ -259,32 +259,40 @@ describe("a run that ends", () => {
     expect([...world.upstream.counters.sends.keys()]).not.toContain("after the end");
   });
 
-  it("by being closed lets calls in flight finish and settles them; queued calls are cancelled", async () => {
-    const parent = await root({ calls: 10 });
-    const child = await openChild(parent, { budget: { calls: 5 }, max_parallel: 1 });
-    const batch = child.send("/batch", { json: { prompts: ["{{delay/2000}} runs", "waits"] } });
-    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    await close(parent, child.id);
-    const group = groupOf(await batch);
-    expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "cancelled"]);
-    expect(await callsOf(parent)).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
-  });
+  it(
+    "by being closed lets calls in flight finish and settles them; queued calls are cancelled",
+    { tags: ["slow"] },
+    async () => {
+      const parent = await root({ calls: 10 });
+      const child = await openChild(parent, { budget: { calls: 5 }, max_parallel: 1 });
+      const batch = child.send("/batch", { json: { prompts: ["{{delay/2000}} runs", "waits"] } });
+      await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+      await close(parent, child.id);
+      const group = groupOf(await batch);
+      expect(group.errors.map((error) => error?.code ?? null)).toEqual([null, "cancelled"]);
+      expect(await callsOf(parent)).toEqual({ limit: 10, spent: 1, reserved: 0, remaining: 9 });
+    },
+  );
 
-  it("by being cancelled charges calls in flight at their reservation, in its parent too", async () => {
-    const parent = await root({ calls: 10, completion_tokens: 1_000 });
-    const child = await openChild(parent, { budget: { calls: 5, completion_tokens: 100 } });
-    const batch = child.send("/batch", { json: { prompts: ["{{fault/hang}}"], max_tokens: 70 } });
-    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
-    await cancel(parent, child.id);
-    const group = groupOf(await batch);
-    expect([group.errors[0]?.code, group.items[0]?.["estimated"]]).toEqual(["cancelled", true]);
-    expect((await documentOf(parent)).budget.completion_tokens).toEqual({
-      limit: 1_000,
-      spent: 70,
-      reserved: 0,
-      remaining: 930,
-    });
-  });
+  it(
+    "by being cancelled charges calls in flight at their reservation, in its parent too",
+    { tags: ["slow"] },
+    async () => {
+      const parent = await root({ calls: 10, completion_tokens: 1_000 });
+      const child = await openChild(parent, { budget: { calls: 5, completion_tokens: 100 } });
+      const batch = child.send("/batch", { json: { prompts: ["{{fault/hang}}"], max_tokens: 70 } });
+      await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+      await cancel(parent, child.id);
+      const group = groupOf(await batch);
+      expect([group.errors[0]?.code, group.items[0]?.["estimated"]]).toEqual(["cancelled", true]);
+      expect((await documentOf(parent)).budget.completion_tokens).toEqual({
+        limit: 1_000,
+        spent: 70,
+        reserved: 0,
+        remaining: 930,
+      });
+    },
+  );
 
   it("by expiry releases its rest to its parent", async () => {
     const parent = await root({ calls: 10 });

@@ -72,7 +72,7 @@ async function look<T>(run: OpenedRun, path: string, schema: z.ZodType<T>): Prom
 }
 
 describe("right after an answer", () => {
-  it.each(Object.entries(WAYS))("of %s, the budget includes its call", async (_, way) => {
+  it.each(Object.entries(WAYS))("of %s, the budget includes its call", { tags: ["slow"] }, async (_, way) => {
     const run = await gateway.openRun({ budget: { usd: 1, calls: 10_000 } });
     const seen: { calls: number; usd: number; reserved: number }[] = [];
     for (let count = 0; count < LOOKS_PER_WAY; count++) {

@@ -94,23 +94,27 @@ describe("GET /upstreams", () => {
     },
   );
 
-  it("shows a server that lets calls queue as shrunk, to a width near what it works on at once", async () => {
-    const run = await gateway.openRun({ unpriced: "free", max_parallel: 64 });
-    const body = { prompts: Array.from({ length: 2_000 }, (_, at) => `${at}`), model: "queues/m" };
-    const headers = { prefer: "respond-async" };
-    const opened = await answerOf(await gateway.fetch("/batch", { token: run.token, json: body, headers }));
-    expect(opened.status).toBe(202);
-    const look = async () => {
-      const { json } = await send("/upstreams", gateway.adminKey);
-      return upstreamList.parse(json).data.find(({ name }) => name === "queues");
-    };
-    let shown: Awaited<ReturnType<typeof look>>;
-    const shownClass = async () => (shown = await look())?.class;
-    await expect.poll(shownClass, { timeout: 60_000, interval: 200 }).toBe("shrunk");
-    expect(shown?.reason).toBe("width");
-    expect(shown?.width).toBeLessThanOrEqual(32);
-    await answerOf(await gateway.fetch(`/runs/${run.id}/close`, { token: run.token, method: "POST" }));
-  });
+  it(
+    "shows a server that lets calls queue as shrunk, to a width near what it works on at once",
+    { tags: ["slow"] },
+    async () => {
+      const run = await gateway.openRun({ unpriced: "free", max_parallel: 64 });
+      const body = { prompts: Array.from({ length: 2_000 }, (_, at) => `${at}`), model: "queues/m" };
+      const headers = { prefer: "respond-async" };
+      const opened = await answerOf(await gateway.fetch("/batch", { token: run.token, json: body, headers }));
+      expect(opened.status).toBe(202);
+      const look = async () => {
+        const { json } = await send("/upstreams", gateway.adminKey);
+        return upstreamList.parse(json).data.find(({ name }) => name === "queues");
+      };
+      let shown: Awaited<ReturnType<typeof look>>;
+      const shownClass = async () => (shown = await look())?.class;
+      await expect.poll(shownClass, { timeout: 60_000, interval: 200 }).toBe("shrunk");
+      expect(shown?.reason).toBe("width");
+      expect(shown?.width).toBeLessThanOrEqual(32);
+      await answerOf(await gateway.fetch(`/runs/${run.id}/close`, { token: run.token, method: "POST" }));
+    },
+  );
 
   it("is the operator's", async () => {
     const run = await gateway.openRun();

@@ -65,82 +65,86 @@ function withinLimits(budget: Budget): boolean {
 }
 
 describe("a mix of 500 streams, aborts, errors and retries", () => {
-  it("is charged what the upstream billed if its outcome arrived, or else its reservation, marked as an estimate", async () => {
-    const calls = plan(COUNT, SEED);
-    const biller = new Biller(calls);
-    const draw = drawer(SEED + 1);
-    world.upstream.serve(biller.answer);
-    const run = await world.gateway.openRun({ budget: { usd: 3, calls: 1_000 }, max_parallel: 32 });
-    const watched = watchLimits(run.token);
-    const queue = [...calls];
-    const clients = Array.from({ length: AT_ONCE }, async () => {
-      for (let call = queue.shift(); call !== undefined; call = queue.shift())
-        await send(call, run.token, biller, draw);
-    });
-    await Promise.all(clients);
-    await expect.poll(async () => (await budgetOf(world.gateway, run.token)).usd.reserved).toBe(0);
-    const looks = await watched.stop();
-    expect(looks.length).toBeGreaterThan(20);
-    expect(looks.every(Boolean)).toBe(true);
+  it(
+    "is charged what the upstream billed if its outcome arrived, or else its reservation, marked as an estimate",
+    { tags: ["slow"] },
+    async () => {
+      const calls = plan(COUNT, SEED);
+      const biller = new Biller(calls);
+      const draw = drawer(SEED + 1);
+      world.upstream.serve(biller.answer);
+      const run = await world.gateway.openRun({ budget: { usd: 3, calls: 1_000 }, max_parallel: 32 });
+      const watched = watchLimits(run.token);
+      const queue = [...calls];
+      const clients = Array.from({ length: AT_ONCE }, async () => {
+        for (let call = queue.shift(); call !== undefined; call = queue.shift())
+          await send(call, run.token, biller, draw);
+      });
+      await Promise.all(clients);
+      await expect.poll(async () => (await budgetOf(world.gateway, run.token)).usd.reserved).toBe(0);
+      const looks = await watched.stop();
+      expect(looks.length).toBeGreaterThan(20);
+      expect(looks.every(Boolean)).toBe(true);
 
-    const log = await logOf(world.gateway, run);
-    const ends = log.filter(({ event_type }) => event_type === "attempt_ended").map((line) => ended.parse(line));
-    const reserved = log
-      .filter(({ event_type }) => event_type === "attempt_started")
-      .map((line) => started.parse(line));
-    const { usd, calls: counted } = await budgetOf(world.gateway, run.token);
-    expect(nano(usd.spent)).toBe(sum(ends.map(({ charged }) => nano(charged.usd))));
-    expect(counted).toMatchObject({ spent: sum(ends.map(({ charged }) => charged.calls)), reserved: 0 });
+      const log = await logOf(world.gateway, run);
+      const ends = log.filter(({ event_type }) => event_type === "attempt_ended").map((line) => ended.parse(line));
+      const reserved = log
+        .filter(({ event_type }) => event_type === "attempt_started")
+        .map((line) => started.parse(line));
+      const { usd, calls: counted } = await budgetOf(world.gateway, run.token);
+      expect(nano(usd.spent)).toBe(sum(ends.map(({ charged }) => nano(charged.usd))));
+      expect(counted).toMatchObject({ spent: sum(ends.map(({ charged }) => charged.calls)), reserved: 0 });
 
-    // Each line names its call: by the tokens that it used, or by the cap that was reserved for it.
-    const exact = new Map<number, number[]>();
-    const estimated = new Map<number, number[]>();
-    let free = 0;
-    for (const { estimated: isEstimated, charged } of ends) {
-      if (charged.usd === 0) free += 1;
-      else if (isEstimated) add(estimated, charged.completion_tokens - CAP_BASE, nano(charged.usd));
-      else add(exact, charged.prompt_tokens - 1, nano(charged.usd));
-    }
-    const wrong: unknown[] = [];
-    let freeExpected = 0;
-    for (const { number, kind, usage } of calls) {
-      const expected = KINDS[kind];
-      const costs = exact.get(number) ?? [];
-      const estimates = estimated.get(number) ?? [];
-      const bill = usage.prompt * 1_000 + usage.completion * 2_000;
-      const billed = kind === "names its cost" ? Math.floor(bill / 2) : bill;
-      const count = (end: string) => expected.filter((each) => each === end).length;
-      freeExpected += count("free");
-      const fits =
-        count("either") === 1
-          ? costs.length + estimates.length <= 1
-          : costs.length === count("exact") && estimates.length === count("estimated");
-      const arrived = biller.arrived.get(number) ?? 0;
-      if (!fits || costs.some((cost) => cost !== billed) || costs.length > arrived)
-        wrong.push({ number, kind, costs, estimates, billed, arrived });
-    }
-    expect(wrong).toEqual([]);
-    // A client that leaves before its call was sent leaves an attempt that costs nothing, or none.
-    const leftAtOnce = calls.filter(({ kind }) => kind === "left at once").length;
-    expect(free).toBeGreaterThanOrEqual(freeExpected);
-    expect(free).toBeLessThanOrEqual(freeExpected + leftAtOnce);
+      // Each line names its call: by the tokens that it used, or by the cap that was reserved for it.
+      const exact = new Map<number, number[]>();
+      const estimated = new Map<number, number[]>();
+      let free = 0;
+      for (const { estimated: isEstimated, charged } of ends) {
+        if (charged.usd === 0) free += 1;
+        else if (isEstimated) add(estimated, charged.completion_tokens - CAP_BASE, nano(charged.usd));
+        else add(exact, charged.prompt_tokens - 1, nano(charged.usd));
+      }
+      const wrong: unknown[] = [];
+      let freeExpected = 0;
+      for (const { number, kind, usage } of calls) {
+        const expected = KINDS[kind];
+        const costs = exact.get(number) ?? [];
+        const estimates = estimated.get(number) ?? [];
+        const bill = usage.prompt * 1_000 + usage.completion * 2_000;
+        const billed = kind === "names its cost" ? Math.floor(bill / 2) : bill;
+        const count = (end: string) => expected.filter((each) => each === end).length;
+        freeExpected += count("free");
+        const fits =
+          count("either") === 1
+            ? costs.length + estimates.length <= 1
+            : costs.length === count("exact") && estimates.length === count("estimated");
+        const arrived = biller.arrived.get(number) ?? 0;
+        if (!fits || costs.some((cost) => cost !== billed) || costs.length > arrived)
+          wrong.push({ number, kind, costs, estimates, billed, arrived });
+      }
+      expect(wrong).toEqual([]);
+      // A client that leaves before its call was sent leaves an attempt that costs nothing, or none.
+      const leftAtOnce = calls.filter(({ kind }) => kind === "left at once").length;
+      expect(free).toBeGreaterThanOrEqual(freeExpected);
+      expect(free).toBeLessThanOrEqual(freeExpected + leftAtOnce);
 
-    // An estimate is the whole reservation that was made for it, and the upstream never billed more than was charged.
-    const reservations = new Map(
-      reserved.map(({ reserved: { completion_tokens, usd: each } }) => [completion_tokens, nano(each)]),
-    );
-    for (const [number, costs] of estimated)
-      for (const cost of costs) expect(cost).toBe(reservations.get(CAP_BASE + number));
-    expect(nano(usd.spent)).toBeGreaterThanOrEqual(sum([...biller.billed.values()]));
-    const exactBill = sum([...exact.keys()].map((number) => sum(exact.get(number) ?? [])));
-    expect(exactBill + sum([...estimated.values()].flat())).toBe(nano(usd.spent));
-    expect(exact.size).toBeGreaterThan(200);
-    expect(estimated.size).toBeGreaterThan(80);
-  });
+      // An estimate is the whole reservation that was made for it, and the upstream never billed more than was charged.
+      const reservations = new Map(
+        reserved.map(({ reserved: { completion_tokens, usd: each } }) => [completion_tokens, nano(each)]),
+      );
+      for (const [number, costs] of estimated)
+        for (const cost of costs) expect(cost).toBe(reservations.get(CAP_BASE + number));
+      expect(nano(usd.spent)).toBeGreaterThanOrEqual(sum([...biller.billed.values()]));
+      const exactBill = sum([...exact.keys()].map((number) => sum(exact.get(number) ?? [])));
+      expect(exactBill + sum([...estimated.values()].flat())).toBe(nano(usd.spent));
+      expect(exact.size).toBeGreaterThan(200);
+      expect(estimated.size).toBeGreaterThan(80);
+    },
+  );
 });
 
 describe("a budget that does not cover all requests", () => {
-  it("is never exceeded: calls wait, are clamped, and are then refused with 402", async () => {
+  it("is never exceeded: calls wait, are clamped, and are then refused with 402", { tags: ["slow"] }, async () => {
     const calls = plan(120, SEED + 2).map(
       (call, at) => ({ ...call, kind: at % 2 === 0 ? "whole" : "chunked" }) as const,
     );

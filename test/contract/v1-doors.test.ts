@@ -173,26 +173,30 @@ describe("POST /v1/messages/count_tokens", () => {
 describe("GET /v1/models", () => {
   const list = z.object({ data: z.array(z.looseObject({ id: z.string(), object: z.literal("model") })) });
 
-  it("lists what each upstream lists and allows, whatever the others do", { timeout: 20_000 }, async () => {
-    upstream.serve(({ path }, reply) => {
-      if (path.startsWith("/hung")) return reply.begin();
-      if (path.startsWith("/broken")) return reply.reset();
-      const ids = ["up-1", "up-2", "other-1", "claude-1", "unknown"];
-      const hostile = [null, { id: 1 }, { id: "up-late", created: 1e300 }, { id: "up-\n" }];
-      reply.whole(JSON.stringify({ data: [...ids.map((id) => ({ id, created: 7 })), ...hostile] }));
-    });
-    const answer = await gateway.fetch("/v1/models", { token });
-    expect(answer.status).toBe(200);
-    const { data } = list.parse(await answer.json());
-    expect(data.map(({ id }) => id)).toEqual([
-      "up/named",
-      "up/up-1",
-      "up/up-2",
-      "up/up-late",
-      "same/other-1",
-      "hung/hung",
-      "claude/claude-1",
-    ]);
-    for (const { headers } of upstream.calls) expect(JSON.stringify(headers)).not.toContain(token);
-  });
+  it(
+    "lists what each upstream lists and allows, whatever the others do",
+    { tags: ["slow"], timeout: 20_000 },
+    async () => {
+      upstream.serve(({ path }, reply) => {
+        if (path.startsWith("/hung")) return reply.begin();
+        if (path.startsWith("/broken")) return reply.reset();
+        const ids = ["up-1", "up-2", "other-1", "claude-1", "unknown"];
+        const hostile = [null, { id: 1 }, { id: "up-late", created: 1e300 }, { id: "up-\n" }];
+        reply.whole(JSON.stringify({ data: [...ids.map((id) => ({ id, created: 7 })), ...hostile] }));
+      });
+      const answer = await gateway.fetch("/v1/models", { token });
+      expect(answer.status).toBe(200);
+      const { data } = list.parse(await answer.json());
+      expect(data.map(({ id }) => id)).toEqual([
+        "up/named",
+        "up/up-1",
+        "up/up-2",
+        "up/up-late",
+        "same/other-1",
+        "hung/hung",
+        "claude/claude-1",
+      ]);
+      for (const { headers } of upstream.calls) expect(JSON.stringify(headers)).not.toContain(token);
+    },
+  );
 });

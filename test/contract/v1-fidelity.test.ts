@@ -188,22 +188,26 @@ describe("an upstream's error", () => {
   ];
   const shown = z.looseObject({ type: z.string().optional(), error: z.looseObject({ message: z.string() }) });
 
-  it.each(PAGES)("that is no JSON, as %s, has the form that its client parses", async (page, init) => {
-    world.upstream.serve((_, reply) => reply.whole(page, init));
-    for (const [path, model] of [
-      ["/v1/chat/completions", "once/m"],
-      ["/v1/responses", "once/m"],
-      ["/v1/messages", "claude-1"],
-    ] as const) {
-      const input = path === "/v1/responses" ? { input: "hi" } : { messages: [{ role: "user", content: "hi" }] };
-      const asked = post(world.gateway, path, token, JSON.stringify({ model, max_tokens: 5, ...input }));
-      const { statusCode, headers } = await asked.response;
-      expect([path, statusCode, headers["content-type"]]).toEqual([path, init.status, "application/json"]);
-      const answer = shown.parse(JSON.parse((await asked.body).bytes.toString()));
-      expect(answer.error.message).toContain(String(init.status));
-      expect(answer.type).toBe(path === "/v1/messages" ? "error" : undefined);
-    }
-  });
+  it.each(PAGES)(
+    "that is no JSON, as %s, has the form that its client parses",
+    { tags: ["slow"] },
+    async (page, init) => {
+      world.upstream.serve((_, reply) => reply.whole(page, init));
+      for (const [path, model] of [
+        ["/v1/chat/completions", "once/m"],
+        ["/v1/responses", "once/m"],
+        ["/v1/messages", "claude-1"],
+      ] as const) {
+        const input = path === "/v1/responses" ? { input: "hi" } : { messages: [{ role: "user", content: "hi" }] };
+        const asked = post(world.gateway, path, token, JSON.stringify({ model, max_tokens: 5, ...input }));
+        const { statusCode, headers } = await asked.response;
+        expect([path, statusCode, headers["content-type"]]).toEqual([path, init.status, "application/json"]);
+        const answer = shown.parse(JSON.parse((await asked.body).bytes.toString()));
+        expect(answer.error.message).toContain(String(init.status));
+        expect(answer.type).toBe(path === "/v1/messages" ? "error" : undefined);
+      }
+    },
+  );
 
   it.each([401, 403])("of status %i that mentions the gateway's key becomes the gateway's 502", async (status) => {
     world.upstream.serve((_, reply) => reply.whole(`{"error":{"message":"bad ${PROVIDER_KEY}"}}`, { status }));

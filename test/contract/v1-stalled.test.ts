@@ -15,29 +15,33 @@ const REQUESTS = {
 const PIECE = `data: {"choices":[{"index":0,"delta":{"content":"${"a".repeat(4_000)}"}}]}\n\n`;
 
 describe.each(Object.entries(REQUESTS))("a reader that stalls on a stream %s", (_, request) => {
-  it("is dropped: its call is settled, its upstream connection closed, and its stream ends with the reason", async () => {
-    const run = await world.gateway.openRun({ budget: { usd: 1 } });
-    world.upstream.serve(async (_, reply) => {
-      reply.begin({ headers: { "content-type": "text/event-stream" } });
-      while (await reply.write(PIECE));
-    });
-    let text = "";
-    const asked = post(world.gateway, "/v1/chat/completions", run.token, request, {
-      take: (bytes) => void (text += bytes.toString()),
-    });
-    const response = await asked.response;
-    response.pause();
-    await expect.poll(() => world.upstream.calls[0]?.leftAtMs ?? null).not.toBeNull();
-    await expect
-      .poll(async () => (await budgetOf(world.gateway, run.token)).usd)
-      .toMatchObject({ reserved: 0, spent: expect.any(Number) });
-    const lines = (await logOf(world.gateway, run)).filter(({ event_type }) => event_type === "attempt_ended");
-    expect(lines).toMatchObject([{ outcome: "unknown", code: "upstream_timeout", estimated: true }]);
-    response.resume();
-    expect((await asked.body).ended).toBe(true);
-    const rest = text.replaceAll(PIECE, "");
-    expect(rest).toMatch(/^data: \{"error":\{.*"code":"upstream_timeout"\}\}\n\n$/);
-  });
+  it(
+    "is dropped: its call is settled, its upstream connection closed, and its stream ends with the reason",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.gateway.openRun({ budget: { usd: 1 } });
+      world.upstream.serve(async (_, reply) => {
+        reply.begin({ headers: { "content-type": "text/event-stream" } });
+        while (await reply.write(PIECE));
+      });
+      let text = "";
+      const asked = post(world.gateway, "/v1/chat/completions", run.token, request, {
+        take: (bytes) => void (text += bytes.toString()),
+      });
+      const response = await asked.response;
+      response.pause();
+      await expect.poll(() => world.upstream.calls[0]?.leftAtMs ?? null).not.toBeNull();
+      await expect
+        .poll(async () => (await budgetOf(world.gateway, run.token)).usd)
+        .toMatchObject({ reserved: 0, spent: expect.any(Number) });
+      const lines = (await logOf(world.gateway, run)).filter(({ event_type }) => event_type === "attempt_ended");
+      expect(lines).toMatchObject([{ outcome: "unknown", code: "upstream_timeout", estimated: true }]);
+      response.resume();
+      expect((await asked.body).ended).toBe(true);
+      const rest = text.replaceAll(PIECE, "");
+      expect(rest).toMatch(/^data: \{"error":\{.*"code":"upstream_timeout"\}\}\n\n$/);
+    },
+  );
 
   it("at the end of a complete answer is charged for it before it resumes", async () => {
     const run = await world.gateway.openRun({ budget: { usd: 1 } });

@@ -82,7 +82,7 @@ describe("a stream", () => {
 });
 
 describe.each(PATHS)("a stream $path", ({ chat, end }) => {
-  it("does not mix with 1,000 concurrent streams", async () => {
+  it("does not mix with 1,000 concurrent streams", { tags: ["slow"] }, async () => {
     const OPEN = 500;
     const runs = await Promise.all([0, 1].map(() => world.gateway.openRun({ budget: { usd: 10 }, max_parallel: 0 })));
     const all = gate();
@@ -116,7 +116,7 @@ describe.each(PATHS)("a stream $path", ({ chat, end }) => {
     }
   });
 
-  it("of 10,000 chunks to a slow reader slows the upstream down, in bounded memory", async () => {
+  it("of 10,000 chunks to a slow reader slows the upstream down, in bounded memory", { tags: ["slow"] }, async () => {
     const { token } = await world.gateway.openRun({ budget: { usd: 1 } });
     const CHUNKS = 10_000;
     // 160 MB in all: held in memory they would be seen above what garbage collection leaves from one moment to the next.

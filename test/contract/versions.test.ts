@@ -13,21 +13,25 @@ it.each([
   ["GET", "/runs", undefined],
   ["GET", "/runs/run_1", undefined],
   ["POST", "/runs", {}],
-])("%s %s is 503 with a wait while its objects are of another version, and says so", async (method, path, json) => {
-  const script = await bundled("test/support/fixtures/counting-worker.ts");
-  const gateway = await startGateway({ objects: { script, wranglerToml: BARE_TOML } });
-  try {
-    const answer = await gateway.fetch(path, {
-      method,
-      token: gateway.adminKey,
-      ...(json === undefined ? {} : { json }),
-    });
-    expect(await answer.json()).toMatchObject({
-      error: { code: "overloaded", message: expect.stringContaining("another version"), retryable: true },
-    });
-    expect(answer.status).toBe(503);
-    expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
-  } finally {
-    await gateway.stop();
-  }
-});
+])(
+  "%s %s is 503 with a wait while its objects are of another version, and says so",
+  { tags: ["slow"] },
+  async (method, path, json) => {
+    const script = await bundled("test/support/fixtures/counting-worker.ts");
+    const gateway = await startGateway({ objects: { script, wranglerToml: BARE_TOML } });
+    try {
+      const answer = await gateway.fetch(path, {
+        method,
+        token: gateway.adminKey,
+        ...(json === undefined ? {} : { json }),
+      });
+      expect(await answer.json()).toMatchObject({
+        error: { code: "overloaded", message: expect.stringContaining("another version"), retryable: true },
+      });
+      expect(answer.status).toBe(503);
+      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+    } finally {
+      await gateway.stop();
+    }
+  },
+);

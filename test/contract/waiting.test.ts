@@ -155,20 +155,24 @@ describe("a batch on a wrong key", () => {
     ]);
   });
 
-  it("loses no single call that another run makes while a probe is due and no run has anything waiting", async () => {
-    const { openRun, operator } = await startPlace(stoppingLimiter("invalid_api_key", 0));
-    const client = await openRun();
-    await stopped(client, await client.openBatch(names(20)), 20);
-    await operator(`/runs/${(await client.run()).id}`, "DELETE");
-    const probeAt = async (): Promise<number> =>
-      Date.parse(String(/"next_probe_at":"([^"]+)"/.exec((await operator("/upstreams", "GET")).text)?.[1]));
-    await expect.poll(async () => (await probeAt()) <= Date.now(), { timeout: 60_000 }).toBe(true);
-    // It is sent, and fails as the provider says: it is not lost, and costs nothing.
-    const other = await openRun();
-    const answer = await other.send("/query", { prompt: "one", max_tokens: CAP_TOKENS });
-    expect([answer.status, answer.json]).toMatchObject([502, { error: { code: "upstream_error", status: 401 } }]);
-    expect((await other.run()).budget.usd).toMatchObject({ spent: 0, reserved: 0 });
-  });
+  it(
+    "loses no single call that another run makes while a probe is due and no run has anything waiting",
+    { tags: ["slow"] },
+    async () => {
+      const { openRun, operator } = await startPlace(stoppingLimiter("invalid_api_key", 0));
+      const client = await openRun();
+      await stopped(client, await client.openBatch(names(20)), 20);
+      await operator(`/runs/${(await client.run()).id}`, "DELETE");
+      const probeAt = async (): Promise<number> =>
+        Date.parse(String(/"next_probe_at":"([^"]+)"/.exec((await operator("/upstreams", "GET")).text)?.[1]));
+      await expect.poll(async () => (await probeAt()) <= Date.now(), { timeout: 60_000 }).toBe(true);
+      // It is sent, and fails as the provider says: it is not lost, and costs nothing.
+      const other = await openRun();
+      const answer = await other.send("/query", { prompt: "one", max_tokens: CAP_TOKENS });
+      expect([answer.status, answer.json]).toMatchObject([502, { error: { code: "upstream_error", status: 401 } }]);
+      expect((await other.run()).budget.usd).toMatchObject({ spent: 0, reserved: 0 });
+    },
+  );
 
   it("warns the operator on the gateway's terminal, in the provider's words", async () => {
     const { openRun, output } = await startPlace(stoppingLimiter("invalid_api_key", 0));
@@ -180,7 +184,7 @@ describe("a batch on a wrong key", () => {
     expect(output()).not.toContain(PROVIDER_KEY);
   });
 
-  it("continues when the operator has repaired the key and resumes the upstream", async () => {
+  it("continues when the operator has repaired the key and resumes the upstream", { tags: ["slow"] }, async () => {
     const limiter = stoppingLimiter("invalid_api_key", 0);
     const { provider, openRun, operator } = await startPlace(limiter);
     const client = await openRun();
@@ -196,7 +200,7 @@ describe("a batch on a wrong key", () => {
     expect(provider.admitted()).toHaveLength(50);
   });
 
-  it("continues by itself once the key works again", async () => {
+  it("continues by itself once the key works again", { tags: ["slow"] }, async () => {
     const limiter = stoppingLimiter("insufficient_quota", 10);
     const { openRun } = await startPlace(limiter);
     const client = await openRun();
@@ -208,39 +212,47 @@ describe("a batch on a wrong key", () => {
     expect([answer.status, answer.results]).toEqual(["completed", names(50)]);
   });
 
-  it("ends at its deadline with an error that can be repeated, and no call of it is an answer", async () => {
-    const { provider, openRun } = await startPlace(stoppingLimiter("invalid_api_key", 0));
-    const client = await openRun();
-    const group = await client.openBatch(names(30), { deadline_ms: 3_000 });
-    const answer = await ended(client, group);
-    expect([answer.status, answer.counts.failed]).toEqual(["failed", 30]);
-    for (const error of answer.errors) expect(error).toMatchObject({ code: "deadline_exceeded", retryable: true });
-    // Those in flight at the stop, and probes.
-    expect(provider.rejected().length).toBeLessThanOrEqual(WIDTH + 2);
-    expect((await client.run()).blocked).toBeNull();
-  });
+  it(
+    "ends at its deadline with an error that can be repeated, and no call of it is an answer",
+    { tags: ["slow"] },
+    async () => {
+      const { provider, openRun } = await startPlace(stoppingLimiter("invalid_api_key", 0));
+      const client = await openRun();
+      const group = await client.openBatch(names(30), { deadline_ms: 3_000 });
+      const answer = await ended(client, group);
+      expect([answer.status, answer.counts.failed]).toEqual(["failed", 30]);
+      for (const error of answer.errors) expect(error).toMatchObject({ code: "deadline_exceeded", retryable: true });
+      // Those in flight at the stop, and probes.
+      expect(provider.rejected().length).toBeLessThanOrEqual(WIDTH + 2);
+      expect((await client.run()).blocked).toBeNull();
+    },
+  );
 
-  it("is still stopped after a SIGKILL, without another round of calls, and then continues", async () => {
-    const limiter = stoppingLimiter("invalid_api_key", 20);
-    const { provider, openRun, operator, restart } = await startPlace(limiter);
-    const client = await openRun();
-    const group = await client.openBatch(names(60));
-    await stopped(client, group, 40);
-    const refused = provider.rejected().length;
-    await restart();
-    await stopped(client, group, 40);
-    expect((await client.run()).blocked).toEqual(BLOCKED);
-    // A probe of the new instance, and one of the gate's.
-    expect(provider.rejected().length - refused).toBeLessThanOrEqual(2);
-    limiter.recover();
-    await operator("/upstreams/up/resume", "POST");
-    const answer = await ended(client, group);
-    expect([answer.status, answer.results]).toEqual(["completed", names(60)]);
-  });
+  it(
+    "is still stopped after a SIGKILL, without another round of calls, and then continues",
+    { tags: ["slow"] },
+    async () => {
+      const limiter = stoppingLimiter("invalid_api_key", 20);
+      const { provider, openRun, operator, restart } = await startPlace(limiter);
+      const client = await openRun();
+      const group = await client.openBatch(names(60));
+      await stopped(client, group, 40);
+      const refused = provider.rejected().length;
+      await restart();
+      await stopped(client, group, 40);
+      expect((await client.run()).blocked).toEqual(BLOCKED);
+      // A probe of the new instance, and one of the gate's.
+      expect(provider.rejected().length - refused).toBeLessThanOrEqual(2);
+      limiter.recover();
+      await operator("/upstreams/up/resume", "POST");
+      const answer = await ended(client, group);
+      expect([answer.status, answer.results]).toEqual(["completed", names(60)]);
+    },
+  );
 });
 
 describe("a batch at a limited key", () => {
-  it("says which limit it waits for and when it continues", async () => {
+  it("says which limit it waits for and when it continues", { tags: ["slow"] }, async () => {
     const limiter = new OpenAiLimiter({ requestsPerMinute: 60, tokensPerMinute: 1e6, fill: 0.2 });
     const { openRun } = await startPlace(limiter);
     const client = await openRun();
@@ -257,16 +269,20 @@ describe("a batch at a limited key", () => {
 });
 
 describe("single calls without a deadline", () => {
-  it("all have an answer at a key that rejects most of them with 429 and says nothing of its limit", async () => {
-    const { provider, openRun } = await startPlace(perSecondLimiter(4));
-    const client = await openRun({ max_parallel: 24 });
-    const asked = names(24);
-    const send = (prompt: string) => client.send("/query", { prompt, max_tokens: CAP_TOKENS });
-    const answers = await Promise.all(asked.map(send));
-    expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 200));
-    expect(provider.admitted()).toHaveLength(asked.length);
-    expect(provider.rejected().length).toBeGreaterThan(0);
-  });
+  it(
+    "all have an answer at a key that rejects most of them with 429 and says nothing of its limit",
+    { tags: ["slow"] },
+    async () => {
+      const { provider, openRun } = await startPlace(perSecondLimiter(4));
+      const client = await openRun({ max_parallel: 24 });
+      const asked = names(24);
+      const send = (prompt: string) => client.send("/query", { prompt, max_tokens: CAP_TOKENS });
+      const answers = await Promise.all(asked.map(send));
+      expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 200));
+      expect(provider.admitted()).toHaveLength(asked.length);
+      expect(provider.rejected().length).toBeGreaterThan(0);
+    },
+  );
 });
 
 describe("a graph", () => {
@@ -292,7 +308,7 @@ describe("a graph", () => {
 });
 
 describe("a batch of a narrow run", () => {
-  it("waits for a permit, and for the budget where that is what is short", async () => {
+  it("waits for a permit, and for the budget where that is what is short", { tags: ["slow"] }, async () => {
     const { provider, openRun } = await startPlace(noLimiter(), 30_000);
     const narrow = await openRun({ max_parallel: 2 });
     const group = await narrow.openBatch(names(5));

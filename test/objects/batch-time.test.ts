@@ -93,26 +93,30 @@ const expiredLine = z.object({
 const isExpired = (line: unknown) => expiredLine.safeParse(line).success;
 
 describe("a batch whose completion window closes", () => {
-  it("expires: finished lines keep their results, and lines that have not begun are reported and not counted", async () => {
-    const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 2 });
-    const lines = Array.from({ length: 40 }, (_, at) => lineOf(`c${at}`, "up/key/window/delay/100"));
-    const id = await create(run, lines);
-    await expect.poll(async () => (await documentOf(run, id)).request_counts.completed).toBeGreaterThan(1);
-    skipTime(DAY_S * 1_000);
-    const batch = await untilStatus(run, id, "expired");
-    const output = (await contentOf(run, batch.output_file_id)).trimEnd().split("\n");
-    const error = (await contentOf(run, batch.error_file_id)).trimEnd().split("\n");
-    expect(output.length + error.length).toBe(40);
-    expect(output.length).toBeGreaterThan(1);
-    const untried = error.map((line): unknown => JSON.parse(line)).filter(isExpired);
-    const { completed, failed } = batch.request_counts;
-    expect([completed, failed]).toEqual([output.length, error.length - untried.length]);
-    // What was in flight when the clock jumped has outlived its lease.
-    expect(failed).toBeLessThanOrEqual(2);
-    expect(batch.expired_at).toBeGreaterThanOrEqual(batch.expires_at);
-  });
+  it(
+    "expires: finished lines keep their results, and lines that have not begun are reported and not counted",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 2 });
+      const lines = Array.from({ length: 40 }, (_, at) => lineOf(`c${at}`, "up/key/window/delay/100"));
+      const id = await create(run, lines);
+      await expect.poll(async () => (await documentOf(run, id)).request_counts.completed).toBeGreaterThan(1);
+      skipTime(DAY_S * 1_000);
+      const batch = await untilStatus(run, id, "expired");
+      const output = (await contentOf(run, batch.output_file_id)).trimEnd().split("\n");
+      const error = (await contentOf(run, batch.error_file_id)).trimEnd().split("\n");
+      expect(output.length + error.length).toBe(40);
+      expect(output.length).toBeGreaterThan(1);
+      const untried = error.map((line): unknown => JSON.parse(line)).filter(isExpired);
+      const { completed, failed } = batch.request_counts;
+      expect([completed, failed]).toEqual([output.length, error.length - untried.length]);
+      // What was in flight when the clock jumped has outlived its lease.
+      expect(failed).toBeLessThanOrEqual(2);
+      expect(batch.expired_at).toBeGreaterThanOrEqual(batch.expires_at);
+    },
+  );
 
-  it("reports also lines that were never read from its file", async () => {
+  it("reports also lines that were never read from its file", { tags: ["slow"] }, async () => {
     const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 2 });
     // More than are ever open at once: four groups of 256.
     const lines = Array.from({ length: 1_500 }, (_, at) => lineOf(`c${at}`, "up/key/unread/delay/200"));

@@ -30,7 +30,7 @@ const rowChars = (run: TestRun): Promise<number> =>
   );
 
 describe("a batch with more than a few megabytes of prompts", () => {
-  it("is answered in order, with most of its prompts in R2, which go with its run", async () => {
+  it("is answered in order, with most of its prompts in R2, which go with its run", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 16, retention_s: 60 });
     expectWhole(await run.batch({ prompts: large(), model: "up/key/large" }), large());
     expect((await upstreamStats("large")).requests).toBe(COUNT);
@@ -54,7 +54,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
   it.each([
     ["crashes", (run: TestRun) => crash(run.object)],
     ["is evicted", (run: TestRun) => evictDurableObject(run.object)],
-  ])("ends each slot once if its object %s in between", async (how, happens) => {
+  ])("ends each slot once if its object %s in between", { tags: ["slow"] }, async (how, happens) => {
     const key = how.replace(" ", "-");
     const run = await openRun({ max_parallel: 4 });
     // Those behind the first few of R2 wait at the upstream, all others have ended.
@@ -69,35 +69,43 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect((await upstreamStats(key)).requests).toBe(COUNT);
   });
 
-  it("leaves nothing in R2 if it is refused, and only the first copy if its key is repeated", MANY_CALLS, async () => {
-    const poor = await openRun({ budget: { calls: 10 } });
-    const refused = await poor.post("/batch", { prompts: large(), model: "up/key/poor", on_budget: "refuse" });
-    expect(refused.status).toBe(422);
-    expect(await keysOf(poor)).toEqual([]);
-    const run = await openRun({ max_parallel: 16 });
-    const body = { prompts: large(), model: "up/key/repeated" };
-    await keyed(run, "k", "/batch", body);
-    const keys = await keysOf(run);
-    expect((await keyed(run, "k", "/batch", body)).replayed).toBe(true);
-    await expect.poll(() => keysOf(run)).toEqual(keys);
-    expect((await upstreamStats("repeated")).requests).toBe(COUNT);
-  });
+  it(
+    "leaves nothing in R2 if it is refused, and only the first copy if its key is repeated",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const poor = await openRun({ budget: { calls: 10 } });
+      const refused = await poor.post("/batch", { prompts: large(), model: "up/key/poor", on_budget: "refuse" });
+      expect(refused.status).toBe(422);
+      expect(await keysOf(poor)).toEqual([]);
+      const run = await openRun({ max_parallel: 16 });
+      const body = { prompts: large(), model: "up/key/repeated" };
+      await keyed(run, "k", "/batch", body);
+      const keys = await keysOf(run);
+      expect((await keyed(run, "k", "/batch", body)).replayed).toBe(true);
+      await expect.poll(() => keysOf(run)).toEqual(keys);
+      expect((await upstreamStats("repeated")).requests).toBe(COUNT);
+    },
+  );
 
-  it("keeps its prompts in R2 if the run has opened it, although no reply says so", MANY_CALLS, async () => {
-    const run = await openRun({ max_parallel: 16 });
-    const plain = RunObject.prototype.openGroup;
-    onTestFinished(() => void (RunObject.prototype.openGroup = plain));
-    RunObject.prototype.openGroup = async function (this: RunObject, ...args: Parameters<typeof plain>) {
-      await plain.apply(this, args);
-      throw new Error("the test loses a reply");
-    };
-    const failed = await run.post("/batch", { prompts: large(), model: "up/key/unreplied" });
-    expect(failed.status).toBe(500);
-    // Its Worker has started no lanes, and makes none of the attempts that it claimed: the alarm ends them, and starts lanes.
-    skipTime(LEASE_TTL_MS);
-    await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status === "completed");
-    expect((await upstreamStats("unreplied")).requests).toBe(COUNT);
-  });
+  it(
+    "keeps its prompts in R2 if the run has opened it, although no reply says so",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const run = await openRun({ max_parallel: 16 });
+      const plain = RunObject.prototype.openGroup;
+      onTestFinished(() => void (RunObject.prototype.openGroup = plain));
+      RunObject.prototype.openGroup = async function (this: RunObject, ...args: Parameters<typeof plain>) {
+        await plain.apply(this, args);
+        throw new Error("the test loses a reply");
+      };
+      const failed = await run.post("/batch", { prompts: large(), model: "up/key/unreplied" });
+      expect(failed.status).toBe(500);
+      // Its Worker has started no lanes, and makes none of the attempts that it claimed: the alarm ends them, and starts lanes.
+      skipTime(LEASE_TTL_MS);
+      await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status === "completed");
+      expect((await upstreamStats("unreplied")).requests).toBe(COUNT);
+    },
+  );
 
   it("leaves nothing in R2 if its Worker dies in the middle of the upload", async () => {
     const run = await openRun({ expires_in_s: 86_400 });
@@ -109,47 +117,56 @@ describe("a batch with more than a few megabytes of prompts", () => {
     expect(await keysOf(run)).toEqual([`${run.id}/bodies/alive/0`]);
   });
 
-  it("fails those slots, and only those, whose prompts are gone from R2", MANY_CALLS, async () => {
-    const run = await openRun({ max_parallel: 1 });
-    const prompts = large();
-    await openAsync(run, {
-      prompts: [`${prompts[0]} {{latch/gone}}`, ...prompts.slice(1)],
-      model: "up/key/gone",
-    });
-    await untilInFlight("gone", 1);
-    const last = (await keysOf(run)).toSorted((a, b) => a.localeCompare(b, undefined, { numeric: true })).at(-1) ?? "";
-    const lost = (await (await env.FILES.get(last))?.text())?.split("\n").length ?? 0;
-    expect(lost).toBeGreaterThan(0);
-    await env.FILES.delete(last);
-    await openLatch("gone");
-    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("partial");
-    const slots: SlotView[] = [];
-    while (slots.length < COUNT) slots.push(...(await run.object.results(1, slots.length)));
-    const failed = slots.filter(({ state }) => state === "failed");
-    expect(failed.map(({ index }) => index)).toEqual(slots.slice(COUNT - lost).map(({ index }) => index));
-    expect(failed.every(({ attempts, reason }) => attempts === 0 && reason?.reason === "internal")).toBe(true);
-    expect((await upstreamStats("gone")).requests).toBe(COUNT - lost);
-  });
+  it(
+    "fails those slots, and only those, whose prompts are gone from R2",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const run = await openRun({ max_parallel: 1 });
+      const prompts = large();
+      await openAsync(run, {
+        prompts: [`${prompts[0]} {{latch/gone}}`, ...prompts.slice(1)],
+        model: "up/key/gone",
+      });
+      await untilInFlight("gone", 1);
+      const last =
+        (await keysOf(run)).toSorted((a, b) => a.localeCompare(b, undefined, { numeric: true })).at(-1) ?? "";
+      const lost = (await (await env.FILES.get(last))?.text())?.split("\n").length ?? 0;
+      expect(lost).toBeGreaterThan(0);
+      await env.FILES.delete(last);
+      await openLatch("gone");
+      await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("partial");
+      const slots: SlotView[] = [];
+      while (slots.length < COUNT) slots.push(...(await run.object.results(1, slots.length)));
+      const failed = slots.filter(({ state }) => state === "failed");
+      expect(failed.map(({ index }) => index)).toEqual(slots.slice(COUNT - lost).map(({ index }) => index));
+      expect(failed.every(({ attempts, reason }) => attempts === 0 && reason?.reason === "internal")).toBe(true);
+      expect((await upstreamStats("gone")).requests).toBe(COUNT - lost);
+    },
+  );
 
-  it("keeps no other call of its run waiting while R2 does not answer, and continues when it does", async () => {
-    const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
-    onTestFinished(() => log.mockRestore());
-    const bucket = failingReads();
-    const run = await openRun({ max_parallel: 8 });
-    await openAsync(run, { prompts: large(), model: "up/key/down" });
-    // All that is in rows has run. Between two claims no slot runs either, so the counts of one look must say it all.
-    await expect
-      .poll(async () => {
-        const { running = 0, completed = 0, queued = 0 } = (await run.object.waitGroup(1, 0))?.counts ?? {};
-        return [running, completed > 30, queued > 10, completed + queued];
-      })
-      .toEqual([0, true, true, COUNT]);
-    expect((await run.query({ prompt: "beside", model: "up/key/down" })).text).toBe("beside");
-    bucket.isDown = false;
-    // The run's alarm looks again. The clock of these tests has gone ahead, so the runtime would ring it late.
-    await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status === "completed");
-    expect((await upstreamStats("down")).requests).toBe(COUNT + 1);
-  });
+  it(
+    "keeps no other call of its run waiting while R2 does not answer, and continues when it does",
+    { tags: ["slow"] },
+    async () => {
+      const log = vi.spyOn(console, "error").mockImplementation(() => undefined);
+      onTestFinished(() => log.mockRestore());
+      const bucket = failingReads();
+      const run = await openRun({ max_parallel: 8 });
+      await openAsync(run, { prompts: large(), model: "up/key/down" });
+      // All that is in rows has run. Between two claims no slot runs either, so the counts of one look must say it all.
+      await expect
+        .poll(async () => {
+          const { running = 0, completed = 0, queued = 0 } = (await run.object.waitGroup(1, 0))?.counts ?? {};
+          return [running, completed > 30, queued > 10, completed + queued];
+        })
+        .toEqual([0, true, true, COUNT]);
+      expect((await run.query({ prompt: "beside", model: "up/key/down" })).text).toBe("beside");
+      bucket.isDown = false;
+      // The run's alarm looks again. The clock of these tests has gone ahead, so the runtime would ring it late.
+      await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status === "completed");
+      expect((await upstreamStats("down")).requests).toBe(COUNT + 1);
+    },
+  );
 });
 
 /** Makes reads of R2 fail until the test says otherwise. Tests and objects share one isolate, and so its prototypes. */

@@ -38,7 +38,7 @@ describe("cancelling a group", () => {
     expect([...watched(run.id).laneStubsTakenBy].toSorted()).toEqual(["run.alarm", "worker"]);
   });
 
-  it("replies to waiting clients with the ended results, and the rest as cancelled", async () => {
+  it("replies to waiting clients with the ended results, and the rest as cancelled", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 3 });
     const items = ["quick", "quick too", "slow {{latch/never}}", "never"].map((prompt) => ({ prompt }));
     const waiting = run.batch({ items, model: "up/key/half", concurrency: 1 });
@@ -80,72 +80,88 @@ describe("cancelling a group", () => {
 });
 
 describe("cancelling a run", () => {
-  it("closes the connections of its batches at once, and those of its single calls by their sockets", async () => {
-    // A call that has no socket yet opens one by then, and the run refuses it.
-    expect(CALL_SOCKET_AFTER_MS).toBeLessThan(2_000);
-    const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
-    const model = `up/key/cancelled-run/${SLOW}`;
-    const batch = withTimers([HEARTBEAT_MS], null, () => run.batch({ prompts: prompts(5), model }));
-    const queries = prompts(3, "alone").map((prompt) => run.tryQuery({ prompt, model }));
-    await untilInFlight("cancelled-run", 8);
-    expect((await run.send("DELETE", `/runs/${run.id}`)).status).toBe(200);
-    await untilClosed("cancelled-run", 8);
-    expect((await batch).status).toBe("cancelled");
-    for (const { status, error } of await Promise.all(queries)) {
-      expect({ status, code: error?.code }).toEqual({ status: 409, code: "cancelled" });
-    }
-    await expectAtRest(run);
-  });
+  it(
+    "closes the connections of its batches at once, and those of its single calls by their sockets",
+    { tags: ["slow"] },
+    async () => {
+      // A call that has no socket yet opens one by then, and the run refuses it.
+      expect(CALL_SOCKET_AFTER_MS).toBeLessThan(2_000);
+      const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
+      const model = `up/key/cancelled-run/${SLOW}`;
+      const batch = withTimers([HEARTBEAT_MS], null, () => run.batch({ prompts: prompts(5), model }));
+      const queries = prompts(3, "alone").map((prompt) => run.tryQuery({ prompt, model }));
+      await untilInFlight("cancelled-run", 8);
+      expect((await run.send("DELETE", `/runs/${run.id}`)).status).toBe(200);
+      await untilClosed("cancelled-run", 8);
+      expect((await batch).status).toBe("cancelled");
+      for (const { status, error } of await Promise.all(queries)) {
+        expect({ status, code: error?.code }).toEqual({ status: 409, code: "cancelled" });
+      }
+      await expectAtRest(run);
+    },
+  );
 
-  it("reaches every descendant run: connections are closed, and reservations released", async () => {
-    const root = await openRun({ max_parallel: 8, max_depth: 3, budget: { usd: 1 } });
-    const child = await root.openChild({ budget: { usd: 0.5 } });
-    const grandchild = await child.openChild({ budget: { usd: 0.2 } });
-    const model = `up/key/cancelled-tree/${SLOW}`;
-    const batches = [root, child, grandchild].map((run) => run.batch({ prompts: prompts(2), model, concurrency: 2 }));
-    const query = grandchild.tryQuery({ prompt: "alone", model });
-    await untilInFlight("cancelled-tree", 7);
-    expect((await root.send("DELETE", `/runs/${root.id}`)).status).toBe(200);
-    await untilClosed("cancelled-tree", 7);
-    for (const batch of batches) expect((await batch).status).toBe("cancelled");
-    expect((await query).error?.code).toBe("cancelled");
-    for (const run of [root, child, grandchild]) await expectAtRest(run);
-    expect(ofType(await logOf(root), "child_closed").length).toBe(1);
-  });
+  it(
+    "reaches every descendant run: connections are closed, and reservations released",
+    { tags: ["slow"] },
+    async () => {
+      const root = await openRun({ max_parallel: 8, max_depth: 3, budget: { usd: 1 } });
+      const child = await root.openChild({ budget: { usd: 0.5 } });
+      const grandchild = await child.openChild({ budget: { usd: 0.2 } });
+      const model = `up/key/cancelled-tree/${SLOW}`;
+      const batches = [root, child, grandchild].map((run) => run.batch({ prompts: prompts(2), model, concurrency: 2 }));
+      const query = grandchild.tryQuery({ prompt: "alone", model });
+      await untilInFlight("cancelled-tree", 7);
+      expect((await root.send("DELETE", `/runs/${root.id}`)).status).toBe(200);
+      await untilClosed("cancelled-tree", 7);
+      for (const batch of batches) expect((await batch).status).toBe("cancelled");
+      expect((await query).error?.code).toBe("cancelled");
+      for (const run of [root, child, grandchild]) await expectAtRest(run);
+      expect(ofType(await logOf(root), "child_closed").length).toBe(1);
+    },
+  );
 });
 
 describe("a group that was opened with detach: false", () => {
-  it("is cancelled when its client leaves, once its calls in flight have had the time of a short answer", async () => {
-    const run = await openRun({ max_parallel: 4 });
-    const client = new AbortController();
-    const body = { prompts: prompts(9), model: `up/key/attached/${SLOW}`, detach: false };
-    const left = run.post("/batch", body, { signal: client.signal }).then((response) => response.text());
-    await untilInFlight("attached", 4);
-    client.abort();
-    await left.catch(() => null);
-    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.counts.cancelled).toBe(5);
-    await untilClosed("attached", 4);
-    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
-    expect((await upstreamStats("attached")).requests).toBe(4);
-    await expectAtRest(run);
-  });
+  it(
+    "is cancelled when its client leaves, once its calls in flight have had the time of a short answer",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 4 });
+      const client = new AbortController();
+      const body = { prompts: prompts(9), model: `up/key/attached/${SLOW}`, detach: false };
+      const left = run.post("/batch", body, { signal: client.signal }).then((response) => response.text());
+      await untilInFlight("attached", 4);
+      client.abort();
+      await left.catch(() => null);
+      await expect.poll(async () => (await run.object.waitGroup(1, 0))?.counts.cancelled).toBe(5);
+      await untilClosed("attached", 4);
+      await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+      expect((await upstreamStats("attached")).requests).toBe(4);
+      await expectAtRest(run);
+    },
+  );
 
-  it("runs as long as a client follows it, and is cancelled one lease term after the last one left", async () => {
-    const run = await openRun({ max_parallel: 2 });
-    await withRenewals(20, async () => {
-      await openFollowed(run);
-      for (let look = 0; look < 4; look++) {
+  it(
+    "runs as long as a client follows it, and is cancelled one lease term after the last one left",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 2 });
+      await withRenewals(20, async () => {
+        await openFollowed(run);
+        for (let look = 0; look < 4; look++) {
+          await age(run, LEASE_TTL_MS - 5_000);
+          expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
+        }
         await age(run, LEASE_TTL_MS - 5_000);
-        expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
-      }
-      await age(run, LEASE_TTL_MS - 5_000);
-      expect((await upstreamStats("followed")).closed).toBe(0);
-      await age(run, 5_000);
-      await untilClosed("followed", 2);
-    });
-    expect((await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
-    await expectAtRest(run);
-  });
+        expect((await upstreamStats("followed")).closed).toBe(0);
+        await age(run, 5_000);
+        await untilClosed("followed", 2);
+      });
+      expect((await run.object.waitGroup(1, 0))?.status).toBe("cancelled");
+      await expectAtRest(run);
+    },
+  );
 });
 
 /** Opens such a group as a Worker does that dies before it waits, and starts its lane. */

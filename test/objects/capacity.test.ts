@@ -55,25 +55,29 @@ describe("requests that wait for room", () => {
     expect([(await small).ok, served]).toEqual([true, ["large", "small"]]);
   });
 
-  it("all get their turn, one room after another, and the budget is never exceeded", MANY_CALLS, async () => {
-    const parent = await openRun({ budget: { calls: 3 } });
-    let inUse = 0;
-    let most = 0;
-    const order: number[] = [];
-    const work = async (index: number): Promise<void> => {
-      const reply = await ask(parent, 1);
-      if (!reply.ok) throw new Error(JSON.stringify(reply.reason));
-      order.push(index);
-      most = Math.max(most, (inUse += 1));
-      await scheduler.wait(1);
-      inUse -= 1;
-      await end(parent, reply.document.id);
-    };
-    await Promise.all(Array.from({ length: 60 }, (_, index) => work(index)));
-    expect(new Set(order).size).toBe(60);
-    expect(most).toBeLessThanOrEqual(3);
-    expect((await parent.budget()).calls).toMatchObject({ spent: 0, reserved: 0, remaining: 3 });
-  });
+  it(
+    "all get their turn, one room after another, and the budget is never exceeded",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const parent = await openRun({ budget: { calls: 3 } });
+      let inUse = 0;
+      let most = 0;
+      const order: number[] = [];
+      const work = async (index: number): Promise<void> => {
+        const reply = await ask(parent, 1);
+        if (!reply.ok) throw new Error(JSON.stringify(reply.reason));
+        order.push(index);
+        most = Math.max(most, (inUse += 1));
+        await scheduler.wait(1);
+        inUse -= 1;
+        await end(parent, reply.document.id);
+      };
+      await Promise.all(Array.from({ length: 60 }, (_, index) => work(index)));
+      expect(new Set(order).size).toBe(60);
+      expect(most).toBeLessThanOrEqual(3);
+      expect((await parent.budget()).calls).toMatchObject({ spent: 0, reserved: 0, remaining: 3 });
+    },
+  );
 
   it("are at most as many as the bound; one more is refused as overloaded", async () => {
     const parent = await openRun({ budget: { calls: 2 } });
@@ -100,7 +104,7 @@ describe("requests that wait for room", () => {
     expect(holder.id).not.toBe("");
   });
 
-  it("lose their place if their Worker does not come back in time", async () => {
+  it("lose their place if their Worker does not come back in time", { tags: ["slow"] }, async () => {
     const parent = await openRun({ budget: { calls: 2 } });
     await parent.openChild({ calls: 1, wait_ms: 0 });
     expect(await ask(parent, 2, newRunId(env), 1)).toMatchObject({ ok: false, reason: { reason: "no_capacity" } });

@@ -22,7 +22,7 @@ const keysOf = async (run: TestRun): Promise<string[]> =>
   (await env.FILES.list({ prefix: `${run.id}/` })).objects.map(({ key }) => key);
 
 describe("a context of more than a megabyte", () => {
-  it("is one object of R2, however often it is stored, until it is deleted", async () => {
+  it("is one object of R2, however often it is stored, until it is deleted", { tags: ["slow"] }, async () => {
     const run = await openRun();
     const first = await store(run, LARGE);
     expect(first.status).toBe(201);
@@ -37,7 +37,7 @@ describe("a context of more than a megabyte", () => {
     expect(await keysOf(run)).toEqual([]);
   });
 
-  it("is cut into calls that hold little of it, and lose none of it", async () => {
+  it("is cut into calls that hold little of it, and lose none of it", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 16 });
     const { id } = stored.parse(await (await store(run, LARGE)).json());
     const over = { context: id, split: { size: 20_000 } };
@@ -76,7 +76,7 @@ describe("a context of more than a megabyte", () => {
 });
 
 describe("a context of 500 KB in many calls at once", () => {
-  it("is read and held once", async () => {
+  it("is read and held once", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 64 });
     const text = LARGE.slice(0, 450_000);
     const { id, bytes } = stored.parse(await (await store(run, text)).json());

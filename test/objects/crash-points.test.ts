@@ -28,48 +28,56 @@ describe("an attempt that the upstream has answered", () => {
     { dies: "run", isRetried: false, by: WORKER },
     { dies: "run", isRetried: false, by: LINES },
     { dies: "lane and run", isRetried: true, by: LANES },
-  ])("is settled once if the $dies crashes before the settlement of $by.executor is stored", async (crashed) => {
-    const { dies, isRetried, by } = crashed;
-    const key = `unrecorded-${dies.replaceAll(" ", "-")}-${by.key}`;
-    const run = await openRun({ max_parallel: 6, budget: { usd: 1, calls: 100 } });
-    const lost = loseNextSettlement({ endsRun: dies !== "lane" }, async (_, lane) => {
-      if (dies !== "run") await crash(env.LANE.getByName(`${run.id}/${lane}`));
-    });
-    const batch = by.sendBatch(run, { prompts: prompts(9), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
-    await untilInFlight(key, 6);
-    await openLatch(key);
-    await expect.poll(lost).toBe(true);
-    // A lane that lives reports the settlement to the next instance of the run.
-    if (dies !== "run") await untilLeasesEnd(run);
-    await ring(run.object);
-    const answer = await batch;
-    expectWhole(answer, prompts(9));
-    // What died with its lane is attempted twice, and the first attempt stays charged.
-    const twice = answer.items.filter(({ attempts }) => attempts === 2).length;
-    expect(twice > 0).toBe(isRetried);
-    expect(answer.items.filter(({ estimated }) => estimated).length).toBe(twice);
-    expect((await upstreamStats(key)).requests).toBe(9 + twice);
-    expect((await run.budget()).calls.spent).toBe(9 + twice);
-    await expectAtRest(run);
-  });
+  ])(
+    "is settled once if the $dies crashes before the settlement of $by.executor is stored",
+    { tags: ["slow"] },
+    async (crashed) => {
+      const { dies, isRetried, by } = crashed;
+      const key = `unrecorded-${dies.replaceAll(" ", "-")}-${by.key}`;
+      const run = await openRun({ max_parallel: 6, budget: { usd: 1, calls: 100 } });
+      const lost = loseNextSettlement({ endsRun: dies !== "lane" }, async (_, lane) => {
+        if (dies !== "run") await crash(env.LANE.getByName(`${run.id}/${lane}`));
+      });
+      const batch = by.sendBatch(run, { prompts: prompts(9), model: `up/key/${key}/latch/${key}`, max_tokens: 50 });
+      await untilInFlight(key, 6);
+      await openLatch(key);
+      await expect.poll(lost).toBe(true);
+      // A lane that lives reports the settlement to the next instance of the run.
+      if (dies !== "run") await untilLeasesEnd(run);
+      await ring(run.object);
+      const answer = await batch;
+      expectWhole(answer, prompts(9));
+      // What died with its lane is attempted twice, and the first attempt stays charged.
+      const twice = answer.items.filter(({ attempts }) => attempts === 2).length;
+      expect(twice > 0).toBe(isRetried);
+      expect(answer.items.filter(({ estimated }) => estimated).length).toBe(twice);
+      expect((await upstreamStats(key)).requests).toBe(9 + twice);
+      expect((await run.budget()).calls.spent).toBe(9 + twice);
+      await expectAtRest(run);
+    },
+  );
 
-  it("is not attempted twice if its settlement is stored and lane and run crash before the reply", async () => {
-    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const lost = loseNextSettlement({ endsRun: true }, async (real, lane) => {
-      await real();
-      await crash(env.LANE.getByName(`${run.id}/${lane}`));
-    });
-    const others = prompts(5, "{{latch/unheard-reply}}");
-    const batch = batchOnLanes(run, { prompts: ["first", ...others], model: "up/key/unheard-reply", max_tokens: 50 });
-    await expect.poll(lost).toBe(true);
-    await untilLeasesEnd(run);
-    await ring(run.object);
-    await openLatch("unheard-reply");
-    const answer = await batch;
-    expect(answer.items.map(({ attempts }) => attempts)).toEqual([1, 2, 2, 2, 2, 2]);
-    expect((await upstreamStats("unheard-reply")).sends["first"]).toBe(1);
-    await expectAtRest(run);
-  });
+  it(
+    "is not attempted twice if its settlement is stored and lane and run crash before the reply",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+      const lost = loseNextSettlement({ endsRun: true }, async (real, lane) => {
+        await real();
+        await crash(env.LANE.getByName(`${run.id}/${lane}`));
+      });
+      const others = prompts(5, "{{latch/unheard-reply}}");
+      const batch = batchOnLanes(run, { prompts: ["first", ...others], model: "up/key/unheard-reply", max_tokens: 50 });
+      await expect.poll(lost).toBe(true);
+      await untilLeasesEnd(run);
+      await ring(run.object);
+      await openLatch("unheard-reply");
+      const answer = await batch;
+      expect(answer.items.map(({ attempts }) => attempts)).toEqual([1, 2, 2, 2, 2, 2]);
+      expect((await upstreamStats("unheard-reply")).sends["first"]).toBe(1);
+      await expectAtRest(run);
+    },
+  );
 
   it("is neither lost nor made twice if its run is evicted and the next instance gets the settlement", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
@@ -84,28 +92,32 @@ describe("an attempt that the upstream has answered", () => {
 });
 
 describe("a crash of all objects at once", () => {
-  it("with batches and queries in flight loses no slot, and the log has each event once", async () => {
-    const run = await openRun({ max_parallel: 12, budget: { usd: 0.05 } });
-    const model = late("up/key/all/latch/all");
-    // The runtime does not close the sockets of objects that it ends all at once.
-    const left = await withTimers([SOCKET_RENEW_MS], 100, async () => {
-      const waited = run.batch({ prompts: prompts(24), model, max_tokens: 50 });
-      const async = await openAsync(run, { prompts: prompts(12, "left"), model, max_tokens: 50 });
-      const queries = prompts(4, "alone").map((prompt) => run.query({ prompt, model, max_tokens: 50 }));
-      await untilInFlight("all", 12);
-      await abortAllDurableObjects();
-      await openLatch("all");
-      const hasCompleted = async (seq: number): Promise<boolean> =>
-        (await run.object.waitGroup(seq, 0))?.status === "completed";
-      await ringUntil([run], async () => (await hasCompleted(1)) && (await hasCompleted(2)));
-      expectWhole(await waited, prompts(24));
-      expect((await Promise.all(queries)).map(({ text }) => text)).toEqual(prompts(4, "alone"));
-      return async;
-    });
-    expect((await upstreamStats("all")).requests).toBeLessThanOrEqual(40 + 12);
-    await expectAtRest(run);
-    expect(ofType(await logOf(run), "group_completed").map((line) => line.parallel_group_id)).toContain(left);
-  });
+  it(
+    "with batches and queries in flight loses no slot, and the log has each event once",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 12, budget: { usd: 0.05 } });
+      const model = late("up/key/all/latch/all");
+      // The runtime does not close the sockets of objects that it ends all at once.
+      const left = await withTimers([SOCKET_RENEW_MS], 100, async () => {
+        const waited = run.batch({ prompts: prompts(24), model, max_tokens: 50 });
+        const async = await openAsync(run, { prompts: prompts(12, "left"), model, max_tokens: 50 });
+        const queries = prompts(4, "alone").map((prompt) => run.query({ prompt, model, max_tokens: 50 }));
+        await untilInFlight("all", 12);
+        await abortAllDurableObjects();
+        await openLatch("all");
+        const hasCompleted = async (seq: number): Promise<boolean> =>
+          (await run.object.waitGroup(seq, 0))?.status === "completed";
+        await ringUntil([run], async () => (await hasCompleted(1)) && (await hasCompleted(2)));
+        expectWhole(await waited, prompts(24));
+        expect((await Promise.all(queries)).map(({ text }) => text)).toEqual(prompts(4, "alone"));
+        return async;
+      });
+      expect((await upstreamStats("all")).requests).toBeLessThanOrEqual(40 + 12);
+      await expectAtRest(run);
+      expect(ofType(await logOf(run), "group_completed").map((line) => line.parallel_group_id)).toContain(left);
+    },
+  );
 
   it("right after a query's answer charges its reservation if the settlement was not stored", async () => {
     const run = await openRun({ budget: { calls: 5 } });
@@ -118,25 +130,31 @@ describe("a crash of all objects at once", () => {
     await expectAtRest(run);
   });
 
-  it("repeated five times loses no slot, logs each event once and never spends more than the budget", async () => {
-    const run = await openRun({ max_parallel: 12, budget: { usd: 0.02, calls: 150 } });
-    const id = await openAsync(run, {
-      prompts: prompts(60),
-      model: "up/key/often/delay/40/jitter/60/status/503/first/1/percent/10",
-      max_tokens: 20,
-    });
-    for (let round = 0; round < 5; round++) {
-      await scheduler.wait(60);
-      if (round % 2 === 0) await abortAllDurableObjects();
-      else await crash(run.object);
-      await untilLeasesEnd(run);
-    }
-    await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status !== "running");
-    const results = await run.object.results(1, 0);
-    expect(results.map(({ state, text }) => [state, text])).toEqual(prompts(60).map((prompt) => ["completed", prompt]));
-    await expectAtRest(run);
-    expect(ofType(await logOf(run), "group_completed").map((line) => line.parallel_group_id)).toEqual([id]);
-  });
+  it(
+    "repeated five times loses no slot, logs each event once and never spends more than the budget",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 12, budget: { usd: 0.02, calls: 150 } });
+      const id = await openAsync(run, {
+        prompts: prompts(60),
+        model: "up/key/often/delay/40/jitter/60/status/503/first/1/percent/10",
+        max_tokens: 20,
+      });
+      for (let round = 0; round < 5; round++) {
+        await scheduler.wait(60);
+        if (round % 2 === 0) await abortAllDurableObjects();
+        else await crash(run.object);
+        await untilLeasesEnd(run);
+      }
+      await ringUntil([run], async () => (await run.object.waitGroup(1, 0))?.status !== "running");
+      const results = await run.object.results(1, 0);
+      expect(results.map(({ state, text }) => [state, text])).toEqual(
+        prompts(60).map((prompt) => ["completed", prompt]),
+      );
+      await expectAtRest(run);
+      expect(ofType(await logOf(run), "group_completed").map((line) => line.parallel_group_id)).toEqual([id]);
+    },
+  );
 });
 
 describe("a group that was cancelled", () => {

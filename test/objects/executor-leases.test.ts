@@ -29,7 +29,7 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe.each(EXECUTORS)("$executor", ({ key: kind, sendBatch }) => {
-  it("keeps its leases by what it says at its sockets, without a heartbeat", async () => {
+  it("keeps its leases by what it says at its sockets, without a heartbeat", { tags: ["slow"] }, async () => {
     const key = `named-${kind}`;
     const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
     const answer = await withTimers([CALL_SOCKET_AFTER_MS, SOCKET_RENEW_MS], 20, async () => {
@@ -172,7 +172,7 @@ describe.each(CLAIMED)("$kind that has a socket", ({ executor, claim }) => {
     expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 4 });
   });
 
-  it("that breaks has the time of a reconnect, and then loses its attempts", async () => {
+  it("that breaks has the time of a reconnect, and then loses its attempts", { tags: ["slow"] }, async () => {
     const { run, attemptIds } = await claimed("breaks");
     const socket = await hold(run, owner);
     const signals = signalsOf(socket);

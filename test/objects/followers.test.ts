@@ -14,22 +14,26 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe("a follower", () => {
-  it("gets every event once and in order while groups run, and its stream ends when the run has", async () => {
-    const run = await openRun({ max_parallel: 8 });
-    const follower = await StreamFollower.connect(run);
-    const model = "up/jitter/40/status/503/first/1/percent/20";
-    await Promise.all([
-      run.batch({ prompts: prompts(30), model }),
-      run.batch({ prompts: prompts(20, "other"), model }),
-      ...prompts(10, "alone").map((prompt) => run.query({ prompt, model })),
-    ]);
-    await run.send("POST", `/runs/${run.id}/close`);
-    await follower.untilEnded();
-    expectGapless(follower.lines);
-    expect(ofType(follower.lines, "slot_completed").length).toBe(60);
-    expect(follower.lines.at(-1)?.event_type).toBe("run_closed");
-    expect(follower.lines).toEqual(await logOf(run));
-  });
+  it(
+    "gets every event once and in order while groups run, and its stream ends when the run has",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 8 });
+      const follower = await StreamFollower.connect(run);
+      const model = "up/jitter/40/status/503/first/1/percent/20";
+      await Promise.all([
+        run.batch({ prompts: prompts(30), model }),
+        run.batch({ prompts: prompts(20, "other"), model }),
+        ...prompts(10, "alone").map((prompt) => run.query({ prompt, model })),
+      ]);
+      await run.send("POST", `/runs/${run.id}/close`);
+      await follower.untilEnded();
+      expectGapless(follower.lines);
+      expect(ofType(follower.lines, "slot_completed").length).toBe(60);
+      expect(follower.lines.at(-1)?.event_type).toBe("run_closed");
+      expect(follower.lines).toEqual(await logOf(run));
+    },
+  );
 
   it("gets the first event after a silence at once", async () => {
     const run = await openRun();
@@ -59,6 +63,7 @@ describe("a follower", () => {
 
   it.each(["hibernates", "loses its sockets", "crashes"])(
     "continues without gap or repeat if the run %s",
+    { tags: ["slow"] },
     async (how) => {
       const run = await openRun({ max_parallel: 6 });
       const follower = await StreamFollower.connect(run);
@@ -213,7 +218,7 @@ describe("followers of a run", () => {
     await follower.disconnect();
   });
 
-  it("get every event of a row that is larger than a page, also from its middle", async () => {
+  it("get every event of a row that is larger than a page, also from its middle", { tags: ["slow"] }, async () => {
     const run = await openRun();
     const events = Array.from({ length: 60 }, (_, step) => ({ event_type: "mine", step, output: "x".repeat(8_000) }));
     await run.send("POST", "/log", events);
@@ -258,7 +263,7 @@ describe("readers of the log so far", () => {
     },
   );
 
-  it("leave their places when they have read to the end, or stop; HEAD takes none", async () => {
+  it("leave their places when they have read to the end, or stop; HEAD takes none", { tags: ["slow"] }, async () => {
     const run = await openRun();
     const output = "x".repeat(100_000);
     await run.send(

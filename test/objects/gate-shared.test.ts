@@ -61,27 +61,31 @@ function probesSince(refusedAtMs: number): number {
 }
 
 describe("runs of one key", () => {
-  it("send nothing more once it was refused for one of them, and go on when an operator resumes", async () => {
-    const { run, look } = await halfStarted("refused", " {{status/401/until/repaired}}");
-    const other = await openRun();
-    const notices = noticesOf(run);
-    const refusedAtMs = Date.now();
-    expect((await other.tryQuery({ prompt: "p", model: "up/status/401" })).error).toMatchObject({ status: 401 });
-    await expect.poll(async () => (await gate().status()).class).toBe("stopped");
-    await expect.poll(() => noticesOf(run)).toBeGreaterThan(notices);
-    await untilHeldUp("refused", look);
-    // On a slow machine a probe may have been due meanwhile.
-    const { requests } = await upstreamStats("refused");
-    expect(requests - 2).toBeLessThanOrEqual(probesSince(refusedAtMs));
-    // The run's lane has nothing to do meanwhile, and ends.
-    await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBeGreaterThanOrEqual(1);
-    await openLatch("repaired");
-    expect((await asOperator("POST", "/upstreams/up/resume")).status).toBe(200);
-    await expect.poll(async () => (await look()).status).toBe("completed");
-    expect((await upstreamStats("refused")).requests - 4).toBeLessThanOrEqual(probesSince(refusedAtMs));
-  });
+  it(
+    "send nothing more once it was refused for one of them, and go on when an operator resumes",
+    { tags: ["slow"] },
+    async () => {
+      const { run, look } = await halfStarted("refused", " {{status/401/until/repaired}}");
+      const other = await openRun();
+      const notices = noticesOf(run);
+      const refusedAtMs = Date.now();
+      expect((await other.tryQuery({ prompt: "p", model: "up/status/401" })).error).toMatchObject({ status: 401 });
+      await expect.poll(async () => (await gate().status()).class).toBe("stopped");
+      await expect.poll(() => noticesOf(run)).toBeGreaterThan(notices);
+      await untilHeldUp("refused", look);
+      // On a slow machine a probe may have been due meanwhile.
+      const { requests } = await upstreamStats("refused");
+      expect(requests - 2).toBeLessThanOrEqual(probesSince(refusedAtMs));
+      // The run's lane has nothing to do meanwhile, and ends.
+      await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBeGreaterThanOrEqual(1);
+      await openLatch("repaired");
+      expect((await asOperator("POST", "/upstreams/up/resume")).status).toBe(200);
+      await expect.poll(async () => (await look()).status).toBe("completed");
+      expect((await upstreamStats("refused")).requests - 4).toBeLessThanOrEqual(probesSince(refusedAtMs));
+    },
+  );
 
-  it("wait for the Retry-After that one of them was given", async () => {
+  it("wait for the Retry-After that one of them was given", { tags: ["slow"] }, async () => {
     const { run, look } = await halfStarted("limited");
     const other = await openRun();
     const notices = noticesOf(run);
@@ -101,7 +105,7 @@ describe("runs of one key", () => {
 });
 
 describe("a gate that is lost twenty times under load", () => {
-  it("holds up no call, and none is sent twice", async () => {
+  it("holds up no call, and none is sent twice", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 32 });
     const asked = prompts(400);
     const answer = run.batch({ prompts: asked, model: "up/key/lost-gate/jitter/40" });

@@ -47,7 +47,7 @@ async function sleepToTheEnd({ run, id }: { run: TestRun; id: string }): Promise
   throw new Error(`the batch did not end within ${alarmsMax} alarms`);
 }
 
-it("calls that wait for a rate hold no object, and start when the alarm rings", async () => {
+it("calls that wait for a rate hold no object, and start when the alarm rings", { tags: ["slow"] }, async () => {
   resetMeter();
   const { run, id } = await waitingBatch("sleeps");
   const before = await quiet();
@@ -61,7 +61,7 @@ it("calls that wait for a rate hold no object, and start when the alarm rings", 
   expect((await upstreamStats("sleeps")).requests).toBe(1 + CALLS);
 });
 
-it("an instance that wakes up from it starts nothing before its gate has replied", async () => {
+it("an instance that wakes up from it starts nothing before its gate has replied", { tags: ["slow"] }, async () => {
   const { run, id } = await waitingBatch("restarts");
   await quiet();
   await evictDurableObject(run.object);

@@ -114,7 +114,7 @@ describe("a batch", () => {
     expect((await upstreamStats("narrow")).peakInFlight).toBeLessThanOrEqual(5);
   });
 
-  it("shares the run's max_parallel with another batch and with queries", async () => {
+  it("shares the run's max_parallel with another batch and with queries", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 10 });
     const model = "up/key/shared/delay/20";
     const work = [run.batch({ prompts: prompts(40, "a"), model }), run.batch({ prompts: prompts(40, "b"), model })];
@@ -143,7 +143,7 @@ describe("a batch", () => {
 describe("a batch of more than 1 MB", () => {
   const large = prompts(12).map((prompt) => prompt.padEnd(400_000, "."));
 
-  it("reaches the run in several calls and comes back whole and in order", async () => {
+  it("reaches the run in several calls and comes back whole and in order", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 12 });
     const answer = await run.batch({ prompts: large });
     expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(1);
@@ -166,7 +166,7 @@ describe("a batch of more than 1 MB", () => {
 });
 
 describe("slots of the maximum size", () => {
-  it("are stored, sent and answered, one per row", async () => {
+  it("are stored, sent and answered, one per row", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 4 });
     const asked = ["x", "é", '"', "漢"].map((letter, at) =>
       letter.repeat([1_499_000, 749_000, 749_000, 499_000][at] ?? 0),
@@ -207,48 +207,56 @@ describe("a Retry-After", () => {
 });
 
 describe("under load", () => {
-  it("batches of all widths, with retries and queries between them, all end: nothing waits for a lane that has ended", async () => {
-    const run = await openRun({ max_parallel: 14 });
-    const model = "up/key/mixed/jitter/30/status/503/first/1/percent/15";
-    const batches = Array.from({ length: 12 }, async (_, at) => {
-      await scheduler.wait(at * 37);
-      const concurrency = [1, 3, 6, 7, 12, 14][at % 6];
-      return run.batch({ prompts: prompts(5 + 4 * at, `batch ${at}`), model, concurrency, priority: at % 5 });
-    });
-    const queries = Array.from({ length: 40 }, async (_, at) => {
-      await scheduler.wait(at * 13);
-      return run.query({ prompt: `query ${at}`, model });
-    });
-    const answers = await Promise.all(batches);
-    await Promise.all(queries);
-    expect(answers.map(({ status }) => status)).toEqual(Array(12).fill("completed"));
-    const { budget, metrics } = await run.document();
-    const calls = 12 * 5 + (4 * 12 * 11) / 2 + 40;
-    expect(metrics.attempts - metrics.retries).toBe(calls);
-    expect(budget.calls).toMatchObject({ spent: metrics.attempts, reserved: 0 });
-    expect(metrics.peak_parallel).toBeLessThanOrEqual(14);
-  });
+  it(
+    "batches of all widths, with retries and queries between them, all end: nothing waits for a lane that has ended",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 14 });
+      const model = "up/key/mixed/jitter/30/status/503/first/1/percent/15";
+      const batches = Array.from({ length: 12 }, async (_, at) => {
+        await scheduler.wait(at * 37);
+        const concurrency = [1, 3, 6, 7, 12, 14][at % 6];
+        return run.batch({ prompts: prompts(5 + 4 * at, `batch ${at}`), model, concurrency, priority: at % 5 });
+      });
+      const queries = Array.from({ length: 40 }, async (_, at) => {
+        await scheduler.wait(at * 13);
+        return run.query({ prompt: `query ${at}`, model });
+      });
+      const answers = await Promise.all(batches);
+      await Promise.all(queries);
+      expect(answers.map(({ status }) => status)).toEqual(Array(12).fill("completed"));
+      const { budget, metrics } = await run.document();
+      const calls = 12 * 5 + (4 * 12 * 11) / 2 + 40;
+      expect(metrics.attempts - metrics.retries).toBe(calls);
+      expect(budget.calls).toMatchObject({ spent: metrics.attempts, reserved: 0 });
+      expect(metrics.peak_parallel).toBeLessThanOrEqual(14);
+    },
+  );
 
-  it("500 queries of one run are each sent once, answered once and counted once", MANY_CALLS, async () => {
-    const run = await openRun({ max_parallel: 128, window_ms: 10_000 });
-    const asked = prompts(500);
-    const answers = await Promise.all(asked.map((prompt) => run.query({ prompt, model: "up/key/crowd/jitter/20" })));
-    expect(answers.map(({ text }) => text)).toEqual(asked);
-    const { sends, requests } = await upstreamStats("crowd");
-    expect(requests).toBe(500);
-    expect(new Set(Object.values(sends))).toEqual(new Set([1]));
-    const { stats, metrics, budget } = await run.document();
-    expect(stats).toEqual({
-      total_queries: 500,
-      parallel_batches: 1,
-      sequential_queries: 0,
-      total_parallel_queries: 500,
-      pending_queries: 0,
-    });
-    expect(metrics).toMatchObject({ attempts: 500, retries: 0, success_rate: 1 });
-    expect(budget.calls).toMatchObject({ spent: 500, reserved: 0 });
-    expect(await shardRows(run.object)).toBeLessThanOrEqual(Math.ceil(128 / 16) + 1);
-  });
+  it(
+    "500 queries of one run are each sent once, answered once and counted once",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const run = await openRun({ max_parallel: 128, window_ms: 10_000 });
+      const asked = prompts(500);
+      const answers = await Promise.all(asked.map((prompt) => run.query({ prompt, model: "up/key/crowd/jitter/20" })));
+      expect(answers.map(({ text }) => text)).toEqual(asked);
+      const { sends, requests } = await upstreamStats("crowd");
+      expect(requests).toBe(500);
+      expect(new Set(Object.values(sends))).toEqual(new Set([1]));
+      const { stats, metrics, budget } = await run.document();
+      expect(stats).toEqual({
+        total_queries: 500,
+        parallel_batches: 1,
+        sequential_queries: 0,
+        total_parallel_queries: 500,
+        pending_queries: 0,
+      });
+      expect(metrics).toMatchObject({ attempts: 500, retries: 0, success_rate: 1 });
+      expect(budget.calls).toMatchObject({ spent: 500, reserved: 0 });
+      expect(await shardRows(run.object)).toBeLessThanOrEqual(Math.ceil(128 / 16) + 1);
+    },
+  );
 
   it.each(["in memory", "in rows only"])(
     "that has ended, %s, is looked at without a read of its slots",
@@ -276,22 +284,26 @@ describe("under load", () => {
     },
   );
 
-  it("1,000 slots keep their order with answers in any order and a tenth failing", MANY_CALLS, async () => {
-    const run = await openRun({ max_parallel: 100 });
-    const asked = prompts(1_000);
-    const answer = await run.batch({ prompts: asked, model: "up/key/thousand/jitter/30/status/400/percent/10" });
-    const failing = asked.map((prompt) => isHit(prompt, 10));
-    expect(failing.filter(Boolean).length).toBeGreaterThan(50);
-    expect(answer.status).toBe("partial");
-    expect(answer.errors.map((error) => error?.code ?? null)).toEqual(
-      failing.map((fails) => (fails ? "upstream_error" : null)),
-    );
-    answer.results.forEach((result, index) => {
-      if (failing[index]) expect(result).toMatch(/^\[error\] .*400/);
-      else expect(result).toBe(asked[index]);
-    });
-    expect((await upstreamStats("thousand")).requests).toBe(1_000);
-  });
+  it(
+    "1,000 slots keep their order with answers in any order and a tenth failing",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const run = await openRun({ max_parallel: 100 });
+      const asked = prompts(1_000);
+      const answer = await run.batch({ prompts: asked, model: "up/key/thousand/jitter/30/status/400/percent/10" });
+      const failing = asked.map((prompt) => isHit(prompt, 10));
+      expect(failing.filter(Boolean).length).toBeGreaterThan(50);
+      expect(answer.status).toBe("partial");
+      expect(answer.errors.map((error) => error?.code ?? null)).toEqual(
+        failing.map((fails) => (fails ? "upstream_error" : null)),
+      );
+      answer.results.forEach((result, index) => {
+        if (failing[index]) expect(result).toMatch(/^\[error\] .*400/);
+        else expect(result).toBe(asked[index]);
+      });
+      expect((await upstreamStats("thousand")).requests).toBe(1_000);
+    },
+  );
 });
 
 function shardRows(stub: DurableObjectStub<RunObject>): Promise<number> {

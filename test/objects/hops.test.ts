@@ -59,14 +59,18 @@ describe("a call", () => {
 });
 
 describe("a batch", () => {
-  it.each([1, 1_000])("of %d calls calls its run once before its first reaches the upstream", async (count) => {
-    const run = await openRun({ max_parallel: 64 });
-    const { beforeUpstream } = await hopsOf(() => post(run, "/batch", { prompts: prompts(count), model: "up/echo" }));
-    expect(beforeUpstream?.[0]).toBe("RunObject.openGroup");
-    expect(beforeUpstream?.length).toBeLessThanOrEqual(BATCH_HOPS);
-  });
+  it.each([1, 1_000])(
+    "of %d calls calls its run once before its first reaches the upstream",
+    { tags: ["slow"] },
+    async (count) => {
+      const run = await openRun({ max_parallel: 64 });
+      const { beforeUpstream } = await hopsOf(() => post(run, "/batch", { prompts: prompts(count), model: "up/echo" }));
+      expect(beforeUpstream?.[0]).toBe("RunObject.openGroup");
+      expect(beforeUpstream?.length).toBeLessThanOrEqual(BATCH_HOPS);
+    },
+  );
 
-  it("of some megabytes makes one more, for all of its pages", async () => {
+  it("of some megabytes makes one more, for all of its pages", { tags: ["slow"] }, async () => {
     const run = await openRun();
     const large = Array.from({ length: 5 }, () => "x".repeat(0.9 * PAGES_CALL_CHARS_MAX));
     const { beforeUpstream } = await hopsOf(() => post(run, "/batch", { prompts: large, model: "up/echo" }));

@@ -103,24 +103,28 @@ describe("a batch under an Idempotency-Key", () => {
     expect((await upstreamStats("two-runs")).sends).toEqual({ one: 2 });
   });
 
-  it("that arrives in several calls is answered as recorded, and leaves no page of its repetition", async () => {
-    const run = await openRun({ max_parallel: 12 });
-    const large = prompts(30).map((prompt) => prompt.padEnd(100_000, "."));
-    const body = { prompts: large, model: "up/key/large" };
-    const first = await keyed(run, "large", "/batch", body);
-    const stored = await rowCounts(run);
-    await evictDurableObject(run.object);
-    const second = await keyed(run, "large", "/batch", body);
-    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(3);
-    expect(second.replayed).toBe(true);
-    expect(group.parse(second.json).results).toEqual(large);
-    expect(group.parse(second.json).id).toBe(group.parse(first.json).id);
-    expect(await rowCounts(run)).toEqual(stored);
-    const conflict = await keyed(run, "large", "/batch", { ...body, prompts: large.slice(1) });
-    expect(conflict.status).toBe(409);
-    expect(await rowCounts(run)).toEqual(stored);
-    expect((await upstreamStats("large")).requests).toBe(30);
-  });
+  it(
+    "that arrives in several calls is answered as recorded, and leaves no page of its repetition",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 12 });
+      const large = prompts(30).map((prompt) => prompt.padEnd(100_000, "."));
+      const body = { prompts: large, model: "up/key/large" };
+      const first = await keyed(run, "large", "/batch", body);
+      const stored = await rowCounts(run);
+      await evictDurableObject(run.object);
+      const second = await keyed(run, "large", "/batch", body);
+      expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(3);
+      expect(second.replayed).toBe(true);
+      expect(group.parse(second.json).results).toEqual(large);
+      expect(group.parse(second.json).id).toBe(group.parse(first.json).id);
+      expect(await rowCounts(run)).toEqual(stored);
+      const conflict = await keyed(run, "large", "/batch", { ...body, prompts: large.slice(1) });
+      expect(conflict.status).toBe(409);
+      expect(await rowCounts(run)).toEqual(stored);
+      expect((await upstreamStats("large")).requests).toBe(30);
+    },
+  );
 
   it("can be replayed as a stream and through its group's routes", async () => {
     const run = await openRun();
@@ -140,19 +144,23 @@ describe("a batch under an Idempotency-Key", () => {
     expect((await upstreamStats("streamed-again")).requests).toBe(3);
   });
 
-  it("can be replayed as a stream of several pages by an instance that has only its rows", async () => {
-    const run = await openRun();
-    const words = "word ".repeat(2_000);
-    const body = { prompts: prompts(30).map((prompt) => `${prompt} ${words}`), model: "up/key/paged-again" };
-    await keyed(run, "paged", "/batch", body);
-    await crash(run.object);
-    const request = { accept: "application/x-ndjson", headers: { "idempotency-key": "paged" } };
-    const lines = (await (await run.post("/batch", body, request)).text()).split("\n");
-    const texts = lines.filter((line) => line.includes('"type":"slot"'));
-    expect(texts.map((line, index) => line.includes(`"result":"${body.prompts[index] ?? "none"}"`))).toEqual(
-      Array<boolean>(30).fill(true),
-    );
-  });
+  it(
+    "can be replayed as a stream of several pages by an instance that has only its rows",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun();
+      const words = "word ".repeat(2_000);
+      const body = { prompts: prompts(30).map((prompt) => `${prompt} ${words}`), model: "up/key/paged-again" };
+      await keyed(run, "paged", "/batch", body);
+      await crash(run.object);
+      const request = { accept: "application/x-ndjson", headers: { "idempotency-key": "paged" } };
+      const lines = (await (await run.post("/batch", body, request)).text()).split("\n");
+      const texts = lines.filter((line) => line.includes('"type":"slot"'));
+      expect(texts.map((line, index) => line.includes(`"result":"${body.prompts[index] ?? "none"}"`))).toEqual(
+        Array<boolean>(30).fill(true),
+      );
+    },
+  );
 });
 
 describe("the opening of a group", () => {

@@ -18,23 +18,27 @@ afterEach(() => {
 });
 
 describe("a lane with paid answers", () => {
-  it("delivers them even if its run is unreachable for longer than a lane without answers would retry", async () => {
-    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    let failuresLeft = 7;
-    RunObject.prototype.settleAndClaim = function (this: RunObject, ...args: Parameters<typeof plainClaim>) {
-      if (args[1].length > 0 && failuresLeft > 0) {
-        failuresLeft -= 1;
-        return Promise.reject(new Error("the test keeps the run out of reach"));
-      }
-      return plainClaim.apply(this, args);
-    };
-    const answer = await run.batch({ prompts: prompts(4), model: "up/key/out-of-reach", max_tokens: 50 });
-    expect(failuresLeft).toBe(0);
-    expect(answer.results).toEqual(prompts(4));
-    expect(answer.items.filter(({ attempts, estimated }) => attempts > 1 || estimated)).toEqual([]);
-    expect((await upstreamStats("out-of-reach")).requests).toBe(4);
-    expectSettled(await run.budget(), answer.usage.cost);
-  });
+  it(
+    "delivers them even if its run is unreachable for longer than a lane without answers would retry",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+      let failuresLeft = 7;
+      RunObject.prototype.settleAndClaim = function (this: RunObject, ...args: Parameters<typeof plainClaim>) {
+        if (args[1].length > 0 && failuresLeft > 0) {
+          failuresLeft -= 1;
+          return Promise.reject(new Error("the test keeps the run out of reach"));
+        }
+        return plainClaim.apply(this, args);
+      };
+      const answer = await run.batch({ prompts: prompts(4), model: "up/key/out-of-reach", max_tokens: 50 });
+      expect(failuresLeft).toBe(0);
+      expect(answer.results).toEqual(prompts(4));
+      expect(answer.items.filter(({ attempts, estimated }) => attempts > 1 || estimated)).toEqual([]);
+      expect((await upstreamStats("out-of-reach")).requests).toBe(4);
+      expectSettled(await run.budget(), answer.usage.cost);
+    },
+  );
 });
 
 describe("a lane that cannot be started", () => {
@@ -58,7 +62,7 @@ describe("a lane that cannot be started", () => {
 });
 
 describe("slots that become ready while all lanes with calls wait for headers", () => {
-  it("are made by lanes that had ended before, for nothing else was ready", async () => {
+  it("are made by lanes that had ended before, for nothing else was ready", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 12 });
     let lanesEnded = 0;
     LaneDuty.prototype.close = function (this: LaneDuty): void {

@@ -65,7 +65,7 @@ describe("a lane", () => {
 });
 
 describe("a crash of everything", () => {
-  it("in the middle of a batch ends every slot once, within the budget", async () => {
+  it("in the middle of a batch ends every slot once, within the budget", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 12, budget: { usd: 0.01 } });
     const inFlightAtMost = 12;
     // The runtime does not close the sockets of objects that it ends all at once.

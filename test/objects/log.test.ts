@@ -111,7 +111,7 @@ describe("a long log", () => {
     );
   });
 
-  it("of many slots that end together fits its rows too", MANY_CALLS, async () => {
+  it("of many slots that end together fits its rows too", { tags: ["slow"], ...MANY_CALLS }, async () => {
     const run = await openRun({ max_parallel: 512 });
     const answer = await run.batch({ prompts: prompts(1_500), model: "up/status/400", max_tokens: 1 });
     expect(answer.status).toBe("failed");

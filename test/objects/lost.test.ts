@@ -66,7 +66,7 @@ describe("a connection that breaks before the answer", () => {
   it.each([
     { on_lost: "retry", status: "completed", attempts: 2 },
     { on_lost: "fail", status: "failed", attempts: 1 },
-  ])("is an unknown outcome like a lost lane: $on_lost", async ({ on_lost, status, attempts }) => {
+  ])("is an unknown outcome like a lost lane: $on_lost", { tags: ["slow"] }, async ({ on_lost, status, attempts }) => {
     const run = await openRun({ budget: { usd: 1 } });
     const model = `up/key/broken-${on_lost}/fault/reset/first/1`;
     const answer = await run.batch({ prompts: ["p"], model, max_tokens: 50, on_lost });

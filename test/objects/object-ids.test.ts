@@ -66,7 +66,7 @@ describe("a run of an earlier version", () => {
     expect(usd.spent).toBeCloseTo(usage.cost, 9);
   });
 
-  it("is listed, and deleted with its retention", async () => {
+  it("is listed, and deleted with its retention", { tags: ["slow"] }, async () => {
     const run = await openNamed();
     expect(await listed(run.id)).toBe(true);
     skipTime(60_000);

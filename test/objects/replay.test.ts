@@ -60,7 +60,7 @@ function watchGiven(): () => number {
 }
 
 describe("a run that records", () => {
-  it("adds no row to a call of a group, recorded or replayed", async () => {
+  it("adds no row to a call of a group, recorded or replayed", { tags: ["slow"] }, async () => {
     const rows = async (run: TestRun, epoch: string): Promise<number> => {
       const before = (await run.object.rowsWritten()).all;
       const answer = await batch(run, { prompts: prompts(256), model: "sim/echo" }, epoch);
@@ -130,7 +130,7 @@ describe("a run that records", () => {
     expect((await upstreamStats("overlap")).requests).toBeLessThanOrEqual(44);
   });
 
-  it("replays a batch that is larger than what one turn ends", MANY_CALLS, async () => {
+  it("replays a batch that is larger than what one turn ends", { tags: ["slow"], ...MANY_CALLS }, async () => {
     const count = REPLAYED_PER_TURN_MAX * 2 + 100;
     const run = await openRun({ replay: "run", max_parallel: 512 });
     const body = { prompts: prompts(count), model: "sim/echo" };

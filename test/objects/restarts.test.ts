@@ -42,20 +42,24 @@ describe("a run object that restarts", () => {
     expect((await run.document()).status).toBe("escalated");
   });
 
-  it("in the middle of a stream of slots sends each once, followed by the group's end", async () => {
-    const run = await openRun({ max_parallel: 6 });
-    const body = { prompts: prompts(18), model: "up/key/evicted-stream/delay/150" };
-    const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
-    await expect.poll(async () => (await upstreamStats("evicted-stream")).requests).toBeGreaterThan(6);
-    await crash(run.object);
-    const events = (await lines)
-      .trim()
-      .split("\n")
-      .map((line) => streamEvent.parse(JSON.parse(line)));
-    const slots = events.filter(({ type }) => type === "slot").map(({ index }) => index ?? -1);
-    expect(slots.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 18 }, (_, index) => index));
-    expect(events.at(-1)?.type).toBe("group_completed");
-  });
+  it(
+    "in the middle of a stream of slots sends each once, followed by the group's end",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 6 });
+      const body = { prompts: prompts(18), model: "up/key/evicted-stream/delay/150" };
+      const lines = run.post("/batch", body, { accept: "application/x-ndjson" }).then((response) => response.text());
+      await expect.poll(async () => (await upstreamStats("evicted-stream")).requests).toBeGreaterThan(6);
+      await crash(run.object);
+      const events = (await lines)
+        .trim()
+        .split("\n")
+        .map((line) => streamEvent.parse(JSON.parse(line)));
+      const slots = events.filter(({ type }) => type === "slot").map(({ index }) => index ?? -1);
+      expect(slots.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 18 }, (_, index) => index));
+      expect(events.at(-1)?.type).toBe("group_completed");
+    },
+  );
 
   it("keeps an answer that a learned cap cut, because the slot ends with it if the budget is spent", async () => {
     const run = await openRun({ budget: { completion_tokens: 5_100 } });

@@ -42,7 +42,7 @@ const change = (run: TestRun, statement: string): Promise<void> =>
     storage.sql.exec(`${statement} WHERE id = ?`, run.id);
   });
 
-it("a look at the summaries of 300 runs wakes none of them", async () => {
+it("a look at the summaries of 300 runs wakes none of them", { tags: ["slow"] }, async () => {
   const opened = await Promise.all(Array.from({ length: 10 }, () => openRun({ name: "summed", budget: { usd: 1 } })));
   // The others are listed as POST /runs lists them; opening their objects takes half a minute.
   const others = await Promise.all(Array.from({ length: 290 }, listOnly));

@@ -43,19 +43,23 @@ describe("a query under an Idempotency-Key", () => {
     expect((await upstreamStats("other-body")).sends).toEqual({ one: 1 });
   });
 
-  it("waits for a permit like others, however many wait: 400 at once are all answered", async () => {
-    const run = await openRun({ max_parallel: 4 });
-    const request = (each: number) => body("key/many-keys/latch/many-keys", `p${each}`);
-    const all = Array.from({ length: 400 }, (_, each) => keyed(run, `k${each}`, "/query", request(each)));
-    await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(400);
-    // They take no room of batches.
-    await openAsync(run, { prompts: ["b"], model: "up/key/many-keys" });
-    await openLatch("many-keys");
-    const answers = await Promise.all(all);
-    expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-    await expect.poll(async () => (await upstreamStats("many-keys")).requests).toBe(401);
-    await expectAtRest(run);
-  });
+  it(
+    "waits for a permit like others, however many wait: 400 at once are all answered",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 4 });
+      const request = (each: number) => body("key/many-keys/latch/many-keys", `p${each}`);
+      const all = Array.from({ length: 400 }, (_, each) => keyed(run, `k${each}`, "/query", request(each)));
+      await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(400);
+      // They take no room of batches.
+      await openAsync(run, { prompts: ["b"], model: "up/key/many-keys" });
+      await openLatch("many-keys");
+      const answers = await Promise.all(all);
+      expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
+      await expect.poll(async () => (await upstreamStats("many-keys")).requests).toBe(401);
+      await expectAtRest(run);
+    },
+  );
 
   it("that is sent again while it runs, after its run has restarted, is made once", async () => {
     const run = await openRun();
@@ -72,34 +76,38 @@ describe("a query under an Idempotency-Key", () => {
     await expectAtRest(run);
   });
 
-  it("keeps what it has reserved through restarts, with or without a newer row of its shard", async () => {
-    const run = await openRun({ budget: { usd: 1 }, max_parallel: 8 });
-    const send = (name: string) => keyed(run, name, "/query", body(`key/${name}/latch/${name}`));
-    const reserved = async (): Promise<number> => (await run.budget()).usd.reserved;
-    const first = send("reserves-a");
-    await untilInFlight("reserves-a", 1);
-    const one = await reserved();
-    expect(one).toBeGreaterThan(0);
-    await crash(run.object);
-    expect(await reserved()).toBeCloseTo(one);
-    const second = send("reserves-b");
-    await untilInFlight("reserves-b", 1);
-    await crash(run.object);
-    expect(await reserved()).toBeCloseTo(2 * one);
-    // Its end writes the shard, which then has the other's lease, too.
-    await openLatch("reserves-a");
-    expect(await first).toMatchObject({ status: 200 });
-    await crash(run.object);
-    expect(await reserved()).toBeCloseTo(one);
-    await openLatch("reserves-b");
-    expect(await second).toMatchObject({ status: 200 });
-    await crash(run.object);
-    expect(await reserved()).toBe(0);
-    for (const key of ["reserves-a", "reserves-b"]) expect((await upstreamStats(key)).requests).toBe(1);
-    await expectAtRest(run);
-  });
+  it(
+    "keeps what it has reserved through restarts, with or without a newer row of its shard",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ budget: { usd: 1 }, max_parallel: 8 });
+      const send = (name: string) => keyed(run, name, "/query", body(`key/${name}/latch/${name}`));
+      const reserved = async (): Promise<number> => (await run.budget()).usd.reserved;
+      const first = send("reserves-a");
+      await untilInFlight("reserves-a", 1);
+      const one = await reserved();
+      expect(one).toBeGreaterThan(0);
+      await crash(run.object);
+      expect(await reserved()).toBeCloseTo(one);
+      const second = send("reserves-b");
+      await untilInFlight("reserves-b", 1);
+      await crash(run.object);
+      expect(await reserved()).toBeCloseTo(2 * one);
+      // Its end writes the shard, which then has the other's lease, too.
+      await openLatch("reserves-a");
+      expect(await first).toMatchObject({ status: 200 });
+      await crash(run.object);
+      expect(await reserved()).toBeCloseTo(one);
+      await openLatch("reserves-b");
+      expect(await second).toMatchObject({ status: 200 });
+      await crash(run.object);
+      expect(await reserved()).toBe(0);
+      for (const key of ["reserves-a", "reserves-b"]) expect((await upstreamStats(key)).requests).toBe(1);
+      await expectAtRest(run);
+    },
+  );
 
-  it("that waits for its next attempt continues in the next instance", async () => {
+  it("that waits for its next attempt continues in the next instance", { tags: ["slow"] }, async () => {
     const run = await openRun();
     const request = body("key/retried/status/503/first/1/retry-after/1");
     const answer = keyed(run, "k", "/query", request);

@@ -346,7 +346,7 @@ describe("a socket that opens only after its owner has ended", () => {
   it.each([
     ["query", queried],
     ["batch", batched],
-  ])("is closed by the Worker of a %s", async (name, send) => {
+  ])("is closed by the Worker of a %s", { tags: ["slow"] }, async (name, send) => {
     const run = await openRun();
     const opening = delaySockets();
     try {

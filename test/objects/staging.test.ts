@@ -163,39 +163,43 @@ function countedWrites(): { count: number } {
 }
 
 describe("a large batch that is refused", () => {
-  it("leaves nothing stored, whether it can never fit its budget or is too large", MANY_CALLS, async () => {
-    const run = await openRun({ budget: { usd: 0.01 } });
-    const before = await storedBytes(run);
-    const large = { prompts: prompts(40).map((prompt) => prompt.padEnd(60_000, ".")), model: "up/echo" };
-    const keyed = { headers: { "idempotency-key": "key" } };
-    const infeasible = await run.post("/batch", { ...large, on_budget: "refuse" }, keyed);
-    expect([infeasible.status, await infeasible.json()]).toEqual([
-      422,
-      { error: expect.objectContaining({ code: "infeasible", dimension: "usd", limit: 0.01, spent: 0, held: 0 }) },
-    ]);
-    expect(watched(run.id).calls).toMatchObject({ addFloor: 1 });
-    expect(watched(run.id).calls["stagePages"]).toBeUndefined();
-    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0, named: 0 });
-    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
-    expect(await run.budget()).toMatchObject({ usd: { spent: 0, reserved: 0 }, calls: { spent: 0, reserved: 0 } });
-    // Numbers are stored as JavaScript writes them: 80 times 900,000 characters, from 16 MB.
-    const params = `{"stop":[${Array<string>(41_000).fill("1e20").join(",")}]}`;
-    const items = prompts(80).map((prompt) => `{"prompt":${JSON.stringify(prompt)},"params":${params}}`);
-    const tooLarge = new Blob([`{"model":"up/echo","items":[${items.join(",")}]}`]);
-    const calls = watched(run.id).calls["stagePages"] ?? 0;
-    const writes = countedWrites();
-    const refused = await run.postStream("/batch", tooLarge.stream(), "application/json");
-    // The first few went to the run's rows, the others to R2.
-    expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 2);
-    expect(writes.count).toBeGreaterThan(40);
-    expect([refused.status, await refused.json()]).toEqual([
-      413,
-      { error: expect.objectContaining({ code: "payload_too_large", bytes_max: GROUP_CHARS_MAX }) },
-    ]);
-    expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
-    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
-    expect(await storedBytes(run)).toBeLessThan(before + 100_000);
-  });
+  it(
+    "leaves nothing stored, whether it can never fit its budget or is too large",
+    { tags: ["slow"], ...MANY_CALLS },
+    async () => {
+      const run = await openRun({ budget: { usd: 0.01 } });
+      const before = await storedBytes(run);
+      const large = { prompts: prompts(40).map((prompt) => prompt.padEnd(60_000, ".")), model: "up/echo" };
+      const keyed = { headers: { "idempotency-key": "key" } };
+      const infeasible = await run.post("/batch", { ...large, on_budget: "refuse" }, keyed);
+      expect([infeasible.status, await infeasible.json()]).toEqual([
+        422,
+        { error: expect.objectContaining({ code: "infeasible", dimension: "usd", limit: 0.01, spent: 0, held: 0 }) },
+      ]);
+      expect(watched(run.id).calls).toMatchObject({ addFloor: 1 });
+      expect(watched(run.id).calls["stagePages"]).toBeUndefined();
+      expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0, named: 0 });
+      expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+      expect(await run.budget()).toMatchObject({ usd: { spent: 0, reserved: 0 }, calls: { spent: 0, reserved: 0 } });
+      // Numbers are stored as JavaScript writes them: 80 times 900,000 characters, from 16 MB.
+      const params = `{"stop":[${Array<string>(41_000).fill("1e20").join(",")}]}`;
+      const items = prompts(80).map((prompt) => `{"prompt":${JSON.stringify(prompt)},"params":${params}}`);
+      const tooLarge = new Blob([`{"model":"up/echo","items":[${items.join(",")}]}`]);
+      const calls = watched(run.id).calls["stagePages"] ?? 0;
+      const writes = countedWrites();
+      const refused = await run.postStream("/batch", tooLarge.stream(), "application/json");
+      // The first few went to the run's rows, the others to R2.
+      expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(calls + 2);
+      expect(writes.count).toBeGreaterThan(40);
+      expect([refused.status, await refused.json()]).toEqual([
+        413,
+        { error: expect.objectContaining({ code: "payload_too_large", bytes_max: GROUP_CHARS_MAX }) },
+      ]);
+      expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
+      expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
+      expect(await storedBytes(run)).toBeLessThan(before + 100_000);
+    },
+  );
 });
 
 describe("a large batch with on_budget: refuse", () => {
@@ -223,7 +227,7 @@ describe("a large batch with on_budget: refuse", () => {
 
   it(
     "whose floor fits is opened, and its key brings its answer when nothing is left of the budget",
-    MANY_CALLS,
+    { tags: ["slow"], ...MANY_CALLS },
     async () => {
       const run = await openRun({ budget: { calls: 200 } });
       const body = { ...large, model: "up/key/just-fits" };

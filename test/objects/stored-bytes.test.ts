@@ -54,7 +54,7 @@ describe("what a run stores", () => {
     expect((await create(4 * MB)).status).toBe(200);
   });
 
-  it("is one bound with its descendants, also after all of them have restarted", async () => {
+  it("is one bound with its descendants, also after all of them have restarted", { tags: ["slow"] }, async () => {
     const root = await openRun({ budget: { usd: 1 }, max_depth: 3 });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     const grandchild = await child.openChild({ budget: { usd: 0.2 } });

@@ -189,7 +189,7 @@ describe("a paused run", () => {
 });
 
 describe("a new width", () => {
-  it("applies from then on, also to queued calls", async () => {
+  it("applies from then on, also to queued calls", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 1 });
     const batch = run.batch({ prompts: prompts(12), model: "up/key/widened/latch/widened", concurrency: 6 });
     await untilInFlight("widened", 1);

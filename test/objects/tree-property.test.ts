@@ -69,20 +69,20 @@ async function check(lying: boolean, numRuns: number): Promise<TreeRun["counts"]
 describe("whatever happens to a tree of runs", () => {
   it(
     "limits hold at every node, a parent reserves the sum of its children's budgets, and every charge reaches the root",
+    { tags: ["slow"], timeout: TIMEOUT_MS },
     async () => {
       const { granted, refused, opened, overruns, crashes } = await check(false, Math.ceil(RUNS * 0.7));
       expect(Math.min(granted, refused, opened, crashes)).toBeGreaterThan(0);
       expect(overruns).toBe(0);
     },
-    TIMEOUT_MS,
   );
 
   it(
     "an upstream that bills too much is charged in full, and an overdrawn run starts nothing more",
+    { tags: ["slow"], timeout: TIMEOUT_MS },
     async () => {
       const { overruns } = await check(true, Math.ceil(RUNS * 0.3));
       expect(overruns).toBeGreaterThan(0);
     },
-    TIMEOUT_MS,
   );
 });

@@ -104,7 +104,7 @@ describe("a child run", () => {
 });
 
 describe("a hundred concurrent requests for children", () => {
-  it("never oversell their parent: as many open as its budget covers", async () => {
+  it("never oversell their parent: as many open as its budget covers", { tags: ["slow"] }, async () => {
     const root = await openRun({ budget: { usd: 1, calls: 1_000 } });
     const answers = await Promise.all(prompts(100).map(() => root.post("/runs", { budget: { usd: 0.03, calls: 5 } })));
     const opened = answers.filter(({ status }) => status === 201);
@@ -172,29 +172,33 @@ describe("a child that has ended", () => {
 });
 
 describe("deleting a run", () => {
-  it("cancels all three levels below it: calls in flight are charged at their reservation, and nothing stays reserved", async () => {
-    const root = await openRun({ budget: { usd: 1, calls: 100 } });
-    const child = await root.openChild({ budget: { usd: 0.5, calls: 50 } });
-    const grandchild = await child.openChild({ budget: { usd: 0.2, calls: 20 } });
-    const last = await grandchild.openChild({ budget: { usd: 0.1, calls: 10 } });
-    const tree = [root, child, grandchild, last];
-    for (const run of tree) await begin(run, 100);
-    await spend(last, 40, 30);
-    const deleted = await asOperator("DELETE", `/runs/${root.id}`);
-    expect(await deleted.json()).toMatchObject({ status: "cancelled" });
-    for (const run of tree) {
-      expect((await run.object.document(null))?.status).toBe("cancelled");
-      expect(await holdsNothing(run)).toBe(true);
-    }
-    const own = priceOf(100, 100);
-    const spent = await Promise.all(tree.map(async (run) => (await run.object.budget())?.usd.spent));
-    const lowest = own + priceOf(40, 30);
-    expect(spent).toEqual([lowest + 3 * own, lowest + 2 * own, lowest + own, lowest].map((nano) => nano / 1e9));
-    expect((await root.object.budget())?.calls.spent).toBe(5);
-    for (const run of tree) expect((await run.tryQuery({ prompt: "p" })).status).toBe(401);
-  });
+  it(
+    "cancels all three levels below it: calls in flight are charged at their reservation, and nothing stays reserved",
+    { tags: ["slow"] },
+    async () => {
+      const root = await openRun({ budget: { usd: 1, calls: 100 } });
+      const child = await root.openChild({ budget: { usd: 0.5, calls: 50 } });
+      const grandchild = await child.openChild({ budget: { usd: 0.2, calls: 20 } });
+      const last = await grandchild.openChild({ budget: { usd: 0.1, calls: 10 } });
+      const tree = [root, child, grandchild, last];
+      for (const run of tree) await begin(run, 100);
+      await spend(last, 40, 30);
+      const deleted = await asOperator("DELETE", `/runs/${root.id}`);
+      expect(await deleted.json()).toMatchObject({ status: "cancelled" });
+      for (const run of tree) {
+        expect((await run.object.document(null))?.status).toBe("cancelled");
+        expect(await holdsNothing(run)).toBe(true);
+      }
+      const own = priceOf(100, 100);
+      const spent = await Promise.all(tree.map(async (run) => (await run.object.budget())?.usd.spent));
+      const lowest = own + priceOf(40, 30);
+      expect(spent).toEqual([lowest + 3 * own, lowest + 2 * own, lowest + own, lowest].map((nano) => nano / 1e9));
+      expect((await root.object.budget())?.calls.spent).toBe(5);
+      for (const run of tree) expect((await run.tryQuery({ prompt: "p" })).status).toBe(401);
+    },
+  );
 
-  it("stops batches below it, and accepts no more reports of their answers", async () => {
+  it("stops batches below it, and accepts no more reports of their answers", { tags: ["slow"] }, async () => {
     const root = await openRun({ budget: { usd: 1 }, max_parallel: 4 });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     const batch = child.batch({ prompts: prompts(20), model: "up/key/stopped/latch/stopped", max_tokens: 50 });
@@ -323,7 +327,7 @@ describe("a child whose opening was never confirmed", () => {
 });
 
 describe("a tree that restarts", () => {
-  it("has the same figures at every node as before", async () => {
+  it("has the same figures at every node as before", { tags: ["slow"] }, async () => {
     const root = await openRun({ budget: { usd: 1, calls: 50 } });
     const child = await root.openChild({ budget: { usd: 0.5 } });
     const ended = await root.openChild({ budget: { usd: 0.1 } });

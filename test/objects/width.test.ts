@@ -6,7 +6,7 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe("a run of width 64, where an object has six fetches", () => {
-  it("has 64 slots of one batch in flight at once", async () => {
+  it("has 64 slots of one batch in flight at once", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 64 });
     const answer = await run.batch({
       prompts: prompts(64),
@@ -24,7 +24,7 @@ describe("a run of width 64, where an object has six fetches", () => {
     ]);
   });
 
-  it("has 64 slots of a batch without a client in flight at once, all in lanes", async () => {
+  it("has 64 slots of a batch without a client in flight at once, all in lanes", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 64 });
     await openAsync(run, { prompts: prompts(64), model: "up/key/width-async/barrier/64/within/30000" });
     await expect
@@ -55,7 +55,7 @@ describe("a run of width 64, where an object has six fetches", () => {
     expect(watched(run.id).laneStarts).toBe(0);
   });
 
-  it("never has a 65th in flight, however many the batch requests", async () => {
+  it("never has a 65th in flight, however many the batch requests", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 64 });
     const model = "plain/key/width-over/latch/width-over";
     const batch = run.batch({ prompts: prompts(130), model, concurrency: 130 });
@@ -69,7 +69,7 @@ describe("a run of width 64, where an object has six fetches", () => {
 });
 
 describe("a lane", () => {
-  it("never has more than six fetches in flight, in a batch larger than its lanes", async () => {
+  it("never has more than six fetches in flight, in a batch larger than its lanes", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 20 });
     const batch = run.batch({ prompts: prompts(120), model: "plain/key/six/delay/5/jitter/40/latch/six" });
     await untilInFlight("six", 20);
@@ -86,14 +86,18 @@ describe("a lane", () => {
 });
 
 describe("object calls", () => {
-  it("go from the Worker to lanes to the run and no further: the run takes no lane's stub while it serves a call", async () => {
-    const run = await openRun({ max_parallel: 16 });
-    await run.batch({ prompts: prompts(48), model: "plain/key/depth/delay/20/status/503/first/1/percent/20" });
-    const seen = watched(run.id);
-    expect([...seen.laneStubsTakenBy]).toEqual(["worker"]);
-    expect(seen.laneStarts).toBe(2);
-    expect(seen.strangersCalledByLanes).toEqual([]);
-  });
+  it(
+    "go from the Worker to lanes to the run and no further: the run takes no lane's stub while it serves a call",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 16 });
+      await run.batch({ prompts: prompts(48), model: "plain/key/depth/delay/20/status/503/first/1/percent/20" });
+      const seen = watched(run.id);
+      expect([...seen.laneStubsTakenBy]).toEqual(["worker"]);
+      expect(seen.laneStarts).toBe(2);
+      expect(seen.strangersCalledByLanes).toEqual([]);
+    },
+  );
 });
 
 function statuses(answer: BatchAnswer): Record<string, number> {

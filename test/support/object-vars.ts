@@ -8,6 +8,9 @@ export const PROVIDER_KEY = "provider-key-of-the-tests";
 
 export const objectVars = {
   ADMIN_KEY,
+  // None: that of a clone's .dev.vars, which `npm start` writes, would take its place.
+  SIGNING_KEY: "",
+  SIGNING_KEY_PREVIOUS: "",
   UP_API_KEY: PROVIDER_KEY,
   DEFAULT_MODEL: "up/echo",
   UPSTREAMS: {

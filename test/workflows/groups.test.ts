@@ -53,7 +53,7 @@ describe("a group without a client", () => {
     expect([calls.reserved, calls.spent]).toEqual([0, 40]);
   });
 
-  it("is joined by lanes where six headers at a time are too few", async () => {
+  it("is joined by lanes where six headers at a time are too few", { tags: ["slow"] }, async () => {
     const lanes = watchLanes();
     const run = await openRun({ max_parallel: 12 });
     await postAsync(run, { prompts: prompts(12), model: "up/key/workflow-wide/barrier/12/within/20000" });

@@ -40,33 +40,37 @@ it("a page that looks on while calls are at the upstream holds no object", async
   });
 });
 
-it.each([64, 8])("64 queries at width %i hold no object, and an eviction in their middle loses none", async (width) => {
-  resetMeter();
-  const key = `awake-${width}`;
-  const run = await openRun({ max_parallel: width, budget: { usd: 1 } });
-  const socketsOpened = (): number => watched(run.id).calls["fetch"] ?? 0;
-  const asked = prompts(QUERIES);
-  // Their Workers have opened their sockets, as they have after a moment of a call of 20 seconds.
-  const answers = await withTimers([CALL_SOCKET_AFTER_MS], 10, async () => {
-    const queries = asked.map((prompt) => run.query({ prompt, model: `up/key/${key}/latch/${key}` }));
-    await untilInFlight(key, width);
-    // One request for permits each at most, one while it is queued, one socket: then nothing until something ends.
-    await expect.poll(() => awake().objects).toEqual([]);
-    await expect.poll(socketsOpened).toBe(QUERIES);
-    await expect.poll(() => awake().objects).toEqual([]);
-    const before = operations();
-    expect(before.requests).toBeLessThanOrEqual(3 * QUERIES + 5);
-    // Long enough for any pulse that is shorter than a lease's term would allow to be seen at its scale.
-    await new Promise((resolve) => setTimeout(resolve, 500));
-    expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
-    await evictDurableObject(run.object);
-    await openLatch(key);
-    return Promise.all(queries);
-  });
-  expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
-  expect((await upstreamStats(key)).requests).toBe(QUERIES);
-  expectSettled(
-    await run.budget(),
-    answers.reduce((total, { usage }) => total + usage.cost, 0),
-  );
-});
+it.each([64, 8])(
+  "64 queries at width %i hold no object, and an eviction in their middle loses none",
+  { tags: ["slow"] },
+  async (width) => {
+    resetMeter();
+    const key = `awake-${width}`;
+    const run = await openRun({ max_parallel: width, budget: { usd: 1 } });
+    const socketsOpened = (): number => watched(run.id).calls["fetch"] ?? 0;
+    const asked = prompts(QUERIES);
+    // Their Workers have opened their sockets, as they have after a moment of a call of 20 seconds.
+    const answers = await withTimers([CALL_SOCKET_AFTER_MS], 10, async () => {
+      const queries = asked.map((prompt) => run.query({ prompt, model: `up/key/${key}/latch/${key}` }));
+      await untilInFlight(key, width);
+      // One request for permits each at most, one while it is queued, one socket: then nothing until something ends.
+      await expect.poll(() => awake().objects).toEqual([]);
+      await expect.poll(socketsOpened).toBe(QUERIES);
+      await expect.poll(() => awake().objects).toEqual([]);
+      const before = operations();
+      expect(before.requests).toBeLessThanOrEqual(3 * QUERIES + 5);
+      // Long enough for any pulse that is shorter than a lease's term would allow to be seen at its scale.
+      await new Promise((resolve) => setTimeout(resolve, 500));
+      expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
+      await evictDurableObject(run.object);
+      await openLatch(key);
+      return Promise.all(queries);
+    });
+    expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
+    expect((await upstreamStats(key)).requests).toBe(QUERIES);
+    expectSettled(
+      await run.budget(),
+      answers.reduce((total, { usage }) => total + usage.cost, 0),
+    );
+  },
+);

@@ -62,7 +62,7 @@ const OPERATIONS = ["rows", "requests", "commits", "alarms", "messages", "awakeS
 const COUNTS_MAX = 3;
 
 describe.each(Object.entries(BOUNDS))("a call by %s", (name, bound) => {
-  it("costs at most the operations of its bound", MANY_CALLS, async () => {
+  it("costs at most the operations of its bound", { tags: ["slow"], ...MANY_CALLS }, async () => {
     const count = COUNT[name as WayIn];
     const key = `cost-${Object.keys(BOUNDS).indexOf(name)}`;
     let counted = await count(key);

@@ -28,7 +28,7 @@ describe("a call of a batch", () => {
     { count: 1_000, width: 64 },
   ])(
     "writes at most 2.1 rows and those of its pages, and makes 1.3 object calls, if $count answers arrive separately at width $width",
-    MANY_CALLS,
+    { tags: ["slow"], ...MANY_CALLS },
     async (batch) => {
       const { count, width } = batch;
       const pages = Math.ceil(count / CALLS_PER_PAGE);
@@ -77,17 +77,21 @@ describe("a query", () => {
     expect(ofType(await logOf(run), "slot_completed")).toHaveLength(50);
   });
 
-  it("adds no row to the log until there are many events, however long it takes, and a reader gets all of them", async () => {
-    const run = await openRun({ window_ms: 0 });
-    const before = await costsOf(run);
-    const calls = Math.floor(LOG_TAIL_EVENTS_MAX / EVENTS_PER_CALL) - 1;
-    for (const [at, prompt] of prompts(calls).entries()) await run.query({ prompt, model: `up/delay/${at}` });
-    await expect.poll(() => storedLeases(run)).toBe(0);
-    expect(since(before, await costsOf(run)).logRows).toBe(0);
-    // They are stored all the same, and a reader makes them rows.
-    await crash(run.object);
-    expect(ofType(await logOf(run), "slot_completed")).toHaveLength(calls);
-  });
+  it(
+    "adds no row to the log until there are many events, however long it takes, and a reader gets all of them",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ window_ms: 0 });
+      const before = await costsOf(run);
+      const calls = Math.floor(LOG_TAIL_EVENTS_MAX / EVENTS_PER_CALL) - 1;
+      for (const [at, prompt] of prompts(calls).entries()) await run.query({ prompt, model: `up/delay/${at}` });
+      await expect.poll(() => storedLeases(run)).toBe(0);
+      expect(since(before, await costsOf(run)).logRows).toBe(0);
+      // They are stored all the same, and a reader makes them rows.
+      await crash(run.object);
+      expect(ofType(await logOf(run), "slot_completed")).toHaveLength(calls);
+    },
+  );
 
   it("writes at most two rows and shares calls to the run object, for 50 at once", async () => {
     const run = await openRun({ max_parallel: 50 });

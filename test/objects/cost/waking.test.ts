@@ -12,7 +12,7 @@ const AT_ONCE = 40;
 /** Rows of settings, status and the like, of the shards, of one or two open groups and their calls. */
 const ROWS_AT_WAKING = 60;
 
-it("reads no call that has ended, and of its keys one row for many", async () => {
+it("reads no call that has ended, and of its keys one row for many", { tags: ["slow"] }, async () => {
   const run = await openRun({ max_parallel: 64 });
   await makeCalls(run);
   const before = await run.document();
@@ -27,7 +27,7 @@ it("reads no call that has ended, and of its keys one row for many", async () =>
   for (const key of ["k-0", `k-${CALLS - 1}`, "last"]) expect(await query(run, key)).toMatchObject({ replayed: true });
 });
 
-it("reads all that was stored before there was a record of it once, and then no more", async () => {
+it("reads all that was stored before there was a record of it once, and then no more", { tags: ["slow"] }, async () => {
   const run = await openRun({ max_parallel: 64 });
   await makeCalls(run);
   const { stats } = await run.document();
@@ -43,7 +43,7 @@ it("reads all that was stored before there was a record of it once, and then no 
   expect((await run.document()).stats.total_queries).toBe(stats.total_queries + 1);
 });
 
-it("finds the groups that are open among many newer ones that have ended", async () => {
+it("finds the groups that are open among many newer ones that have ended", { tags: ["slow"] }, async () => {
   const run = await openRun({ max_parallel: 8 });
   const items = ["a", "b"].map((prompt) => ({ prompt, model: "up/key/waking-open/latch/waking-open" }));
   const group = await openAsync(run, { items });

@@ -99,7 +99,7 @@ describe("a file that is refused", () => {
     expect(check.finish()).toMatchObject({ ok: false, errors: [{ line: null, param: "file_id" }] });
   });
 
-  it("has more requests than the limit", () => {
+  it("has more requests than the limit", { tags: ["slow"] }, () => {
     const full = check(numbered(BATCH_LINES_MAX));
     expect(full.finish()).toMatchObject({ ok: true, total: BATCH_LINES_MAX });
     full.add({ number: BATCH_LINES_MAX + 1, bytes: bytesOf(makeLine({ custom_id: "one more" })) });
@@ -136,7 +136,7 @@ describe("a file that is refused", () => {
 });
 
 describe("custom_ids", () => {
-  it("are refused together above the number of characters that fit in memory", () => {
+  it("are refused together above the number of characters that fit in memory", { tags: ["slow"] }, () => {
     const check = new BatchCheck(makeRules());
     const most = Math.floor(CUSTOM_IDS_CHARS_MAX / CUSTOM_ID_CHARS_MAX);
     const add = (index: number, chars: number) =>
@@ -148,7 +148,7 @@ describe("custom_ids", () => {
     expect(check.finish()).toMatchObject({ ok: false, errors: [{ param: "custom_id", line: null }] });
   });
 
-  it("are each returned once from a file without duplicates", () => {
+  it("are each returned once from a file without duplicates", { tags: ["slow"] }, () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.string({ unit: "binary", maxLength: 100 }), { maxLength: 30 }), (list) => {
         const check = new BatchCheck(makeRules());

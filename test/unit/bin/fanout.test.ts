@@ -283,7 +283,7 @@ describe("fanout batch, when something is wrong", () => {
     expect(seen).toHaveLength(1);
   });
 
-  it("asks again where the server says that it may pass", async () => {
+  it("asks again where the server says that it may pass", { tags: ["slow"] }, async () => {
     let failures = 0;
     const meddle: FakePlan["meddle"] = (_, reply) => {
       failures += 1;

@@ -60,20 +60,24 @@ const json = fc.tuple(batch, fc.constantFrom(0, 1, 2)).map(([value, indent]) => 
 const pieceBytes = fc.constantFrom(0, 1, 7, 40, 1_000);
 
 describe("a body read in pieces", () => {
-  it("is the batch that it is read whole, whatever the texts, the order of keys and the white space", () => {
-    let taken = 0;
-    fc.assert(
-      fc.property(json, pieceBytes, (body, min) => {
-        const pieces = readBothWays(body, min);
-        expect(pieces === null).toBe(!whole(encoder.encode(body)).ok);
-        taken += pieces === null ? 0 : 1;
-      }),
-      { numRuns: 400 },
-    );
-    expect(taken).toBeGreaterThan(100);
-  });
+  it(
+    "is the batch that it is read whole, whatever the texts, the order of keys and the white space",
+    { tags: ["slow"] },
+    () => {
+      let taken = 0;
+      fc.assert(
+        fc.property(json, pieceBytes, (body, min) => {
+          const pieces = readBothWays(body, min);
+          expect(pieces === null).toBe(!whole(encoder.encode(body)).ok);
+          taken += pieces === null ? 0 : 1;
+        }),
+        { numRuns: 400 },
+      );
+      expect(taken).toBeGreaterThan(100);
+    },
+  );
 
-  it("is never taken where it is refused whole, however it is damaged", () => {
+  it("is never taken where it is refused whole, however it is damaged", { tags: ["slow"] }, () => {
     const damage = fc.record({
       at: fc.double({ min: 0, max: 1, noNaN: true }),
       cut: fc.nat({ max: 3 }),
@@ -94,7 +98,7 @@ describe("a body read in pieces", () => {
     );
   });
 
-  it("is never taken where its bytes are no UTF-8", () => {
+  it("is never taken where its bytes are no UTF-8", { tags: ["slow"] }, () => {
     fc.assert(
       fc.property(json, fc.double({ min: 0, max: 1, noNaN: true }), fc.nat({ max: 255 }), (body, at, byte) => {
         const bytes = encoder.encode(body);

@@ -26,33 +26,41 @@ const plans = (calls: number): RunPlan[] =>
 const REJECTED: GateFailure = { class: "rate_limited", stop: null, hintMs: null, count: 30, ageMs: 0, message: null };
 
 describe("5,000 runs at one limited key", () => {
-  it("use at least 0.95 of a rate, each is served within twice its fair time, and an exchange looks at few of them", () => {
-    const perSecond = 100;
-    const world = new World({ provider: openaiLike(perSecond * 60, 1e9, 0), runs: plans(2) });
-    world.runUntil(600_000);
-    expect(world.isDone).toBe(true);
-    // If all were served in turn: when each has had its first call, and its second.
-    for (const call of [0, 1]) {
-      const fairMs = (RUNS * (call + 1) * 1_000) / perSecond;
-      expect(Math.max(...world.runs.map(({ done }) => done[call]?.atMs ?? Infinity))).toBeLessThanOrEqual(fairMs * 2);
-    }
-    expect(world.nowMs).toBeLessThanOrEqual((RUNS * 2 * 1_000) / perSecond / 0.95);
-    expect(world.gate.visits / world.exchanges).toBeLessThanOrEqual(VISITS_MAX);
-    // Each of them comes about four times a minute.
-    expect(world.exchanges / (world.nowMs / 1_000)).toBeLessThanOrEqual(2 * (1_000 / GATE_EXCHANGE_EVERY_MS));
-    const { rejected, sent } = world.rejectedAfter(2_000);
-    expect(rejected / sent).toBeLessThanOrEqual(0.02);
-  }, 60_000);
+  it(
+    "use at least 0.95 of a rate, each is served within twice its fair time, and an exchange looks at few of them",
+    { tags: ["slow"], timeout: 60_000 },
+    () => {
+      const perSecond = 100;
+      const world = new World({ provider: openaiLike(perSecond * 60, 1e9, 0), runs: plans(2) });
+      world.runUntil(600_000);
+      expect(world.isDone).toBe(true);
+      // If all were served in turn: when each has had its first call, and its second.
+      for (const call of [0, 1]) {
+        const fairMs = (RUNS * (call + 1) * 1_000) / perSecond;
+        expect(Math.max(...world.runs.map(({ done }) => done[call]?.atMs ?? Infinity))).toBeLessThanOrEqual(fairMs * 2);
+      }
+      expect(world.nowMs).toBeLessThanOrEqual((RUNS * 2 * 1_000) / perSecond / 0.95);
+      expect(world.gate.visits / world.exchanges).toBeLessThanOrEqual(VISITS_MAX);
+      // Each of them comes about four times a minute.
+      expect(world.exchanges / (world.nowMs / 1_000)).toBeLessThanOrEqual(2 * (1_000 / GATE_EXCHANGE_EVERY_MS));
+      const { rejected, sent } = world.rejectedAfter(2_000);
+      expect(rejected / sent).toBeLessThanOrEqual(0.02);
+    },
+  );
 
-  it("use at least 0.85 of a width, each is served within twice its fair time, and an exchange looks at few of them", () => {
-    const width = 20;
-    const world = new World({ provider: concurrencyLimited(() => width), runs: plans(1) });
-    world.runUntil(600_000);
-    expect(world.isDone).toBe(true);
-    const fairMs = (RUNS / width) * 305;
-    expect(world.nowMs).toBeLessThanOrEqual(fairMs / 0.85);
-    expect(world.gate.visits / world.exchanges).toBeLessThanOrEqual(VISITS_MAX);
-  }, 60_000);
+  it(
+    "use at least 0.85 of a width, each is served within twice its fair time, and an exchange looks at few of them",
+    { tags: ["slow"], timeout: 60_000 },
+    () => {
+      const width = 20;
+      const world = new World({ provider: concurrencyLimited(() => width), runs: plans(1) });
+      world.runUntil(600_000);
+      expect(world.isDone).toBe(true);
+      const fairMs = (RUNS / width) * 305;
+      expect(world.nowMs).toBeLessThanOrEqual(fairMs / 0.85);
+      expect(world.gate.visits / world.exchanges).toBeLessThanOrEqual(VISITS_MAX);
+    },
+  );
 
   it("that begin at once do not go on with their full width each at a key of which nothing is known", () => {
     const gate = new Gate(SETTINGS, 1, EMPTY_MEMORY, 0);

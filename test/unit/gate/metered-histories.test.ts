@@ -137,29 +137,35 @@ function total(parts: readonly Sums[]): Sums {
   );
 }
 
-it(`is exact in ${HISTORIES} histories of ${STEPS} steps in which objects stop and messages are lost or repeated`, async () => {
-  let attempts = 0;
-  for (let seed = 1; seed <= HISTORIES; seed++) {
-    const history = new History(seed);
-    let shown = history.shown;
-    for (let step = 0; step < STEPS; step++) {
-      await history.step();
-      const now = history.shown;
-      for (const name of ["attempts", "promptTokens", "completionTokens", "costNanoUsd"] as const)
-        expect(now[name], `seed ${seed}, step ${step}: ${name} never becomes less`).toBeGreaterThanOrEqual(shown[name]);
-      shown = now;
+it(
+  `is exact in ${HISTORIES} histories of ${STEPS} steps in which objects stop and messages are lost or repeated`,
+  { tags: ["slow"] },
+  async () => {
+    let attempts = 0;
+    for (let seed = 1; seed <= HISTORIES; seed++) {
+      const history = new History(seed);
+      let shown = history.shown;
+      for (let step = 0; step < STEPS; step++) {
+        await history.step();
+        const now = history.shown;
+        for (const name of ["attempts", "promptTokens", "completionTokens", "costNanoUsd"] as const)
+          expect(now[name], `seed ${seed}, step ${step}: ${name} never becomes less`).toBeGreaterThanOrEqual(
+            shown[name],
+          );
+        shown = now;
+      }
+      await history.settle();
+      expect(await history.scrape(), `seed ${seed}`).toEqual(history.used);
+      // And after a pause in which every object has slept, calls and another read.
+      for (const gate of history.gates.values()) gate.stop();
+      for (const run of history.runs) {
+        run.stop(history.nowMs, true);
+        if (!run.hasEnded) run.start("up", history.nowMs);
+        run.end(history.nowMs, false);
+      }
+      expect(await history.scrape(), `seed ${seed}, after a pause`).toEqual(history.used);
+      attempts += history.used.attempts;
     }
-    await history.settle();
-    expect(await history.scrape(), `seed ${seed}`).toEqual(history.used);
-    // And after a pause in which every object has slept, calls and another read.
-    for (const gate of history.gates.values()) gate.stop();
-    for (const run of history.runs) {
-      run.stop(history.nowMs, true);
-      if (!run.hasEnded) run.start("up", history.nowMs);
-      run.end(history.nowMs, false);
-    }
-    expect(await history.scrape(), `seed ${seed}, after a pause`).toEqual(history.used);
-    attempts += history.used.attempts;
-  }
-  expect(attempts).toBeGreaterThan(20 * HISTORIES);
-});
+    expect(attempts).toBeGreaterThan(20 * HISTORIES);
+  },
+);

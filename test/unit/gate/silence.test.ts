@@ -27,27 +27,31 @@ describe.each([1, 7, 99_991])("200 bursts of ten calls, each after 5 to 60 s of 
     expect(times[Math.ceil(BURSTS * 0.99) - 1]).toBeLessThanOrEqual(LATENCY_MS + 100);
   });
 
-  it("are answered so at a key that was shrunk: by the instance of the gate that knows it, and by the next", () => {
-    let capacity = 4;
-    const run = new Sleeper({ provider: concurrencyLimited(() => capacity), calls: 100, latencyMs: LATENCY_MS });
-    run.runUntil(60_000);
-    expect(run.gate.classAt(run.nowMs)).toBe("shrunk");
-    const times: number[] = [];
-    for (let burst = 0; burst < BURSTS; burst++) {
-      // The width is forgotten after two minutes without a rejection: another provider's hiccup limits it again.
-      if (run.gate.classAt(run.nowMs) !== "shrunk") {
-        run.burst(100, 1_000);
-        burst -= 1;
-        continue;
+  it(
+    "are answered so at a key that was shrunk: by the instance of the gate that knows it, and by the next",
+    { tags: ["slow"] },
+    () => {
+      let capacity = 4;
+      const run = new Sleeper({ provider: concurrencyLimited(() => capacity), calls: 100, latencyMs: LATENCY_MS });
+      run.runUntil(60_000);
+      expect(run.gate.classAt(run.nowMs)).toBe("shrunk");
+      const times: number[] = [];
+      for (let burst = 0; burst < BURSTS; burst++) {
+        // The width is forgotten after two minutes without a rejection: another provider's hiccup limits it again.
+        if (run.gate.classAt(run.nowMs) !== "shrunk") {
+          run.burst(100, 1_000);
+          burst -= 1;
+          continue;
+        }
+        times.push(...firstAnswers(run, 1, seed + burst));
       }
-      times.push(...firstAnswers(run, 1, seed + burst));
-    }
-    const sorted = times.toSorted((a, b) => a - b);
-    expect(sorted[Math.ceil(BURSTS * 0.99) - 1]).toBeLessThanOrEqual(LATENCY_MS + 100);
-    capacity = 64;
-    for (let at = 0; at < 40; at++) run.burst(10, 8_000);
-    expect(run.gate.classAt(run.nowMs)).toBe("open");
-  });
+      const sorted = times.toSorted((a, b) => a - b);
+      expect(sorted[Math.ceil(BURSTS * 0.99) - 1]).toBeLessThanOrEqual(LATENCY_MS + 100);
+      capacity = 64;
+      for (let at = 0; at < 40; at++) run.burst(10, 8_000);
+      expect(run.gate.classAt(run.nowMs)).toBe("open");
+    },
+  );
 });
 
 describe("an instance of a gate that begins with a width", () => {

@@ -231,7 +231,7 @@ describe("a server that only answers 429", () => {
 });
 
 describe("a server that fails three calls in a hundred as overloaded, however many there are", () => {
-  it.each(SEEDS)("is used nearly as much as one that fails none (seed %d)", (seed) => {
+  it.each(SEEDS)("is used nearly as much as one that fails none (seed %d)", { tags: ["slow"] }, (seed) => {
     const runs = [{ id: "a", calls: 30_000 }];
     const faultless = new World({ provider: failingAtRandom(0, seed), runs, seed });
     const faulty = new World({ provider: failingAtRandom(0.03, seed), runs, seed });

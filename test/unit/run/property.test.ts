@@ -29,6 +29,7 @@ function live(plan: Plan, { lying }: { lying: boolean }): { overruns: number; sh
 describe("whatever happens to a run", () => {
   it(
     "its limits hold, every slot ends once, nothing is lost or cut before the budget ends, and its log says so",
+    { tags: ["slow"], timeout: TIMEOUT_MS },
     () => {
       const plans = planArbitrary({ stepsMax: 80, lying: false });
       let shared = 0;
@@ -44,11 +45,11 @@ describe("whatever happens to a run", () => {
       expect(shared).toBeGreaterThan(0);
       expect(short).toBeGreaterThan(0);
     },
-    TIMEOUT_MS,
   );
 
   it(
     "an upstream that bills too much is recorded, and nothing starts after it that does not fit",
+    { tags: ["slow"], timeout: TIMEOUT_MS },
     () => {
       const plans = planArbitrary({ stepsMax: 80, lying: true });
       let overruns = 0;
@@ -60,6 +61,5 @@ describe("whatever happens to a run", () => {
       );
       expect(overruns).toBeGreaterThan(0);
     },
-    TIMEOUT_MS,
   );
 });

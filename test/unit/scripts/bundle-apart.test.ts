@@ -7,7 +7,7 @@ import { bundleWorker } from "../../../scripts/local/bundle.ts";
 import { ROOT } from "../../../scripts/root.ts";
 
 describe("a bundle that another process makes", () => {
-  it("is the bundle that this process would make", async () => {
+  it("is the bundle that this process would make", { tags: ["slow"] }, async () => {
     const [apart, own] = await Promise.all([
       bundledApart("src/index.ts", ROOT),
       bundleWorker("src/index.ts", { root: ROOT }),

@@ -17,33 +17,37 @@ function wideIn(code: string): string[] {
 }
 
 describe("the bundle of the Worker", () => {
-  it("has no character above U+00FF where it runs locally", async () => {
+  it("has no character above U+00FF where it runs locally", { tags: ["slow"] }, async () => {
     const { code } = await bundleWorker(ENTRY_POINT, { root: ROOT });
     expect(code).toContain("RunObject");
     expect(wideIn(code)).toEqual([]);
   });
 
-  it("has none as it is deployed: no regular expression of the source is written with one", async () => {
-    // Minified, as wrangler.toml says: the comments are gone, and esbuild has escaped the texts.
-    const { outputFiles } = await build({
-      absWorkingDir: ROOT,
-      entryPoints: [ENTRY_POINT],
-      bundle: true,
-      write: false,
-      minify: true,
-      format: "esm",
-      target: "es2024",
-      conditions: ["workerd", "worker", "browser"],
-      external: ["cloudflare:*", "node:*"],
-      plugins: [textFiles],
-      logLevel: "silent",
-    });
-    const code = outputFiles[0]?.text ?? "";
-    expect(code).toContain("RunObject");
-    expect(wideIn(code)).toEqual([]);
-  });
+  it(
+    "has none as it is deployed: no regular expression of the source is written with one",
+    { tags: ["slow"] },
+    async () => {
+      // Minified, as wrangler.toml says: the comments are gone, and esbuild has escaped the texts.
+      const { outputFiles } = await build({
+        absWorkingDir: ROOT,
+        entryPoints: [ENTRY_POINT],
+        bundle: true,
+        write: false,
+        minify: true,
+        format: "esm",
+        target: "es2024",
+        conditions: ["workerd", "worker", "browser"],
+        external: ["cloudflare:*", "node:*"],
+        plugins: [textFiles],
+        logLevel: "silent",
+      });
+      const code = outputFiles[0]?.text ?? "";
+      expect(code).toContain("RunObject");
+      expect(wideIn(code)).toEqual([]);
+    },
+  );
 
-  it("has only the part of zod that schemas use: no translations of its messages", async () => {
+  it("has only the part of zod that schemas use: no translations of its messages", { tags: ["slow"] }, async () => {
     const { map } = await bundleWorker(ENTRY_POINT, { root: ROOT, sourceMap: true });
     const { sources } = z.object({ sources: z.array(z.string()) }).parse(JSON.parse(map));
     const ofZod = sources.filter((source) => source.includes("node_modules/zod/"));

@@ -57,7 +57,7 @@ describe("npm run watch", () => {
     expect(await watch({ lines: history() }, ["run_1"])).toEqual({ status: 0, stdout: TOLD, stderr: "" });
   });
 
-  it("asks the gateway which run its token is of", async () => {
+  it("asks the gateway which run its token is of", { tags: ["slow"] }, async () => {
     expect(await watch({ lines: history() }, [])).toEqual({ status: 0, stdout: TOLD, stderr: "" });
   });
 

@@ -53,7 +53,7 @@ class Tree {
 }
 
 describe("the account of a tree", () => {
-  it("lets a tree store no more than the bound, and most of it, in 200 random histories", () => {
+  it("lets a tree store no more than the bound, and most of it, in 200 random histories", { tags: ["slow"] }, () => {
     for (let seed = 1; seed <= 200; seed++) {
       const random = seeded(seed);
       const tree = new Tree();

@@ -15,18 +15,22 @@ async function ran(history: Partial<BatchHistory> & { behaviour: Behaviour; seed
 const costOf = ({ engine }: BatchWorld): number => engine.state.ledger.spent.usd;
 
 describe("a group that goes through its provider's batches", () => {
-  it("has all of its answers before its deadline, and nothing reserved, in 100 of 100 histories", async () => {
-    let met = 0;
-    for (let seed = 1; seed <= 100; seed++) {
-      const behaviour = BEHAVIOURS[seed % BEHAVIOURS.length] ?? "prompt";
-      const world = await ran({ behaviour, seed, crashes: seed % 2 === 0 ? 0.05 : 0 });
-      const { counts, endedAtMs } = world.group;
-      expect([seed, behaviour, counts.completed]).toEqual([seed, behaviour, SLOTS]);
-      expect(world.engine.state.ledger.reserved.usd).toBe(0);
-      if (endedAtMs !== null && endedAtMs <= world.deadlineAtMs) met += 1;
-    }
-    expect(met).toBe(100);
-  });
+  it(
+    "has all of its answers before its deadline, and nothing reserved, in 100 of 100 histories",
+    { tags: ["slow"] },
+    async () => {
+      let met = 0;
+      for (let seed = 1; seed <= 100; seed++) {
+        const behaviour = BEHAVIOURS[seed % BEHAVIOURS.length] ?? "prompt";
+        const world = await ran({ behaviour, seed, crashes: seed % 2 === 0 ? 0.05 : 0 });
+        const { counts, endedAtMs } = world.group;
+        expect([seed, behaviour, counts.completed]).toEqual([seed, behaviour, SLOTS]);
+        expect(world.engine.state.ledger.reserved.usd).toBe(0);
+        if (endedAtMs !== null && endedAtMs <= world.deadlineAtMs) met += 1;
+      }
+      expect(met).toBe(100);
+    },
+  );
 
   it.each([1, 2, 3, 4, 5, 6])(
     "costs less by 45 percent or more if the provider keeps its promise, with seed %i",

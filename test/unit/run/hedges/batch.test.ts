@@ -23,7 +23,7 @@ describe("a batch with hedges", () => {
     expect(hedged.group.counts.completed).toBe(1_000);
   });
 
-  it("costs at most the part that its hedges may cost, by the measure of what is charged", () => {
+  it("costs at most the part that its hedges may cost, by the measure of what is charged", { tags: ["slow"] }, () => {
     for (const maxExtra of [0.01, 0.05, 0.2]) {
       const hedge = { after: "p95", maxExtra } as const;
       const { group, hedges } = runHedged({

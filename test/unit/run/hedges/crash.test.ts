@@ -121,7 +121,7 @@ class KilledRun {
 }
 
 describe("a batch with hedges whose run is killed again and again", () => {
-  it("keeps its budget and its width, ends each slot once, and leaves nothing reserved", () => {
+  it("keeps its budget and its width, ends each slot once, and leaves nothing reserved", { tags: ["slow"] }, () => {
     let hedges = 0;
     let kills = 0;
     for (let seed = 1; seed <= 40; seed++) {

@@ -123,7 +123,7 @@ const action = fc.oneof(
 );
 
 describe("a graph that is changed while it runs", () => {
-  it("never contradicts what has started, and is what a restart computes", () => {
+  it("never contradicts what has started, and is what a restart computes", { tags: ["slow"] }, () => {
     let changes = 0;
     fc.assert(
       fc.property(graphs, fc.array(action, { minLength: 5, maxLength: 40 }), (drawn, actions) => {

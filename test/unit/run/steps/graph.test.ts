@@ -24,27 +24,31 @@ const growing = graphs.map((drawn) => ({
 }));
 
 describe("a graph that grows while it runs", () => {
-  it("ends each slot once, with the same outputs as one that was opened whole, whatever crashes in between", () => {
-    const grows = fc.record({ pick: fc.integer({ min: 1, max: 3 }), does: fc.constant("grow" as const) });
-    const script = fc.array(fc.oneof(step, grows), { maxLength: 60 });
-    fc.assert(
-      fc.property(growing, script, fc.constantFrom(1, 3, 64), fc.nat(), (drawn, steps, width, cut) => {
-        const opened = 1 + (cut % drawn.tasks.length);
-        const run = new GraphUnderTest(drawn, width, { opened });
-        for (const { does, pick } of steps) {
-          if (does === "grow") run.grow(pick);
-          else run.step(does, pick);
-        }
-        run.finish();
-        expect(run.outcome()).toEqual(run.expected());
-      }),
-      { numRuns: 400 },
-    );
-  });
+  it(
+    "ends each slot once, with the same outputs as one that was opened whole, whatever crashes in between",
+    { tags: ["slow"] },
+    () => {
+      const grows = fc.record({ pick: fc.integer({ min: 1, max: 3 }), does: fc.constant("grow" as const) });
+      const script = fc.array(fc.oneof(step, grows), { maxLength: 60 });
+      fc.assert(
+        fc.property(growing, script, fc.constantFrom(1, 3, 64), fc.nat(), (drawn, steps, width, cut) => {
+          const opened = 1 + (cut % drawn.tasks.length);
+          const run = new GraphUnderTest(drawn, width, { opened });
+          for (const { does, pick } of steps) {
+            if (does === "grow") run.grow(pick);
+            else run.step(does, pick);
+          }
+          run.finish();
+          expect(run.outcome()).toEqual(run.expected());
+        }),
+        { numRuns: 400 },
+      );
+    },
+  );
 });
 
 describe("a graph in the engine", () => {
-  it("ends each slot once, as the reference does, whatever crashes in between", () => {
+  it("ends each slot once, as the reference does, whatever crashes in between", { tags: ["slow"] }, () => {
     fc.assert(
       fc.property(graphs, steps, fc.constantFrom(1, 3, 64), (drawn, script, width) => {
         const run = new GraphUnderTest(drawn, width);

@@ -84,7 +84,7 @@ describe("a client's pattern", () => {
     },
   );
 
-  it("has no verdict once a match takes too many steps", () => {
+  it("has no verdict once a match takes too many steps", { tags: ["slow"] }, () => {
     const wide = patternOf(`(?:${"a?".repeat(400)}){2}b`);
     expect(wide.test("a".repeat(100))).toBe(false);
     expect(wide.test("a".repeat(PATTERN_STEPS_MAX / 1_000))).toBe(null);

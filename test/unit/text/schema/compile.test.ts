@@ -191,7 +191,7 @@ describe("a check of bounded work", () => {
     expect(problemOf({ $defs, not: { $ref: "#/$defs/d60" } }, 1)).toBe("too long");
   });
 
-  it("ends where a schema and an answer multiply", () => {
+  it("ends where a schema and an answer multiply", { tags: ["slow"] }, () => {
     const allOf = Array.from({ length: SCHEMA_PARTS_MAX - 1 }, () => ({ minLength: 1 }));
     expect(problemOf({ allOf }, "x".repeat(1_000_000))).toBe("too long");
     const lists = Array.from({ length: 900 }, () => ({ items: true, uniqueItems: true }));

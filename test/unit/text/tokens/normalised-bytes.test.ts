@@ -59,11 +59,11 @@ describe("normalisedGrowth", () => {
     expect(normalisedGrowth(text)).toBe(growth);
   });
 
-  test("no single code point of Unicode counts less than a form of it", () => {
+  test("no single code point of Unicode counts less than a form of it", { tags: ["slow"] }, () => {
     expect(short(CODE_POINTS)).toEqual([]);
   });
 
-  test("none counts more than its largest form, but for marks that take another's base", () => {
+  test("none counts more than its largest form, but for marks that take another's base", { tags: ["slow"] }, () => {
     const wide = CODE_POINTS.filter((char) => !TAKING.includes(char) && countOf(char) > mostOf(char));
     expect(wide.map(escaped)).toEqual([]);
   });

@@ -32,6 +32,7 @@ function run(plan: CreditPlan): { world: CreditWorld; fault: string | null } {
 describe("credit that instances of the gateway hold", () => {
   it.each(PARTS)(
     `keeps spent + reserved, the upstream's bill and the width within their limits in ${HISTORIES} histories with crashes: part %i`,
+    { tags: ["slow"] },
     (part) => {
       let credited = 0;
       let lost = 0;
