@@ -70,7 +70,7 @@ describe("a graph whose gateway is killed", () => {
     RECOVERY_MS_MAX,
   );
 
-  it("is found by its Idempotency-Key after the restart, at no cost", async () => {
+  it("is found by its Idempotency-Key after the restart, at no cost", { tags: ["slow"] }, async () => {
     const { requests } = place.upstream.counters;
     const answer = await run.send("/dag", { json: body, headers: { "idempotency-key": "killed" } });
     expect(z.looseObject({ id: z.string() }).parse(answer.json).id).toBe(id);
