@@ -53,7 +53,7 @@ afterAll(() => place.stop());
 describe("a graph whose gateway is killed", () => {
   it(
     "ends with the outputs that it has without a kill, each task once",
-    { tags: ["slow"] },
+    { tags: ["slow"], timeout: RECOVERY_MS_MAX },
     async () => {
       let ended = graph.parse((await run.send(`/dag/${id}?wait_ms=20000`)).json);
       while (ended.status === "running") ended = graph.parse((await run.send(`/dag/${id}?wait_ms=20000`)).json);
@@ -67,7 +67,6 @@ describe("a graph whose gateway is killed", () => {
       const again = [...place.upstream.counters.sends.values()].filter((sends) => sends > 1);
       expect(again.length).toBeLessThanOrEqual(2);
     },
-    RECOVERY_MS_MAX,
   );
 
   it("is found by its Idempotency-Key after the restart, at no cost", { tags: ["slow"] }, async () => {

@@ -30,26 +30,24 @@ describe("a batch that a Workflow instance executes", () => {
 
   it(
     "ends every slot once after a kill, although nobody runs the instance again: lanes take over",
-    { tags: ["slow"] },
+    { tags: ["slow"], timeout: 110_000 },
     async () => {
       const [round] = await runVolley({ runs: [alone], kills: [kill], detached }, 90_000);
       expect(round).toMatchObject({ completed: SLOTS, faults: [] });
       expect(round?.instances.calls).toBeGreaterThanOrEqual(50);
       expect(round?.calls).toBeLessThanOrEqual(SLOTS + WIDTH);
     },
-    110_000,
   );
 
   it(
     "resumes within seconds if the instance runs again: the attempts of the lost one are given up at once",
-    { tags: ["slow"] },
+    { tags: ["slow"], timeout: 110_000 },
     async () => {
       const kills = [{ ...kill, resumeAfterMs: 1_000 }];
       const [round] = await runVolley({ runs: [alone], kills, detached }, 90_000);
       expect(round).toMatchObject({ completed: SLOTS, faults: [], instances: { resumed: 1 } });
       expect(round?.resends.firstMs).toBeLessThan(15_000);
     },
-    110_000,
   );
 });
 

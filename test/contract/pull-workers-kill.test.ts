@@ -22,7 +22,7 @@ async function claim(run: RunAccess, max: number) {
 
 it(
   "every slot ends once: what was completed keeps its answer, what was claimed is another item",
-  { tags: ["slow"] },
+  { tags: ["slow"], timeout: 120_000 },
   async () => {
     const run = await place.openRun({ max_parallel: 4 });
     const prompts = ["a", "b", "c", "d"];
@@ -50,5 +50,4 @@ it(
     const [attemptsOfA, ...others] = answer.items.map(({ attempts }) => attempts);
     expect([attemptsOfA, others]).toEqual([1, [2, 2, 2]]);
   },
-  120_000,
 );
