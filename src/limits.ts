@@ -320,6 +320,11 @@ export const SUBTREE_RUNS_MAX = 1_000;
 /** Time for which readers of one subtree share one sum, ms: it asks up to a thousand objects, and 40 readers took 7.5 s of CPU. */
 export const SUBTREE_LOOK_MS = 1_000;
 /**
+ * Longest wait for a look that another request makes, ms; then the waiting request makes its own. A look takes milliseconds, one
+ * at 300 runs a second or two, and the request that makes it may have been cancelled.
+ */
+export const SHARED_LOOK_WAIT_MS = 5_000;
+/**
  * Runs of a subtree that are asked at the same time. Objects of one isolate answer one after another: what comes between them waits for
  * those that have been asked.
  */

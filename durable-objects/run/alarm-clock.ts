@@ -30,7 +30,7 @@ export type AlarmState = {
   /** In how many ms the log is to be exported; null = it is, or never will be. */
   readonly exportDelayMs: number | null;
   readonly deleteAtMs: number | null;
-  /** Whether something was counted that its gate may not know of. The next exchange with it tells it sooner. */
+  /** Whether the run has counted something that a gate may not know. An exchange with that gate reports it before the alarm does. */
   readonly owesMeters: boolean;
 };
 

@@ -21,7 +21,7 @@ CLOSING = "State your answer, your EVIDENCE (file and line) and your CONFIDENCE 
 RUBRIC = """The answers agree, each names a file and a line as evidence, and none leaves the question open: trusted. They disagree or
 lack evidence: partial. They are empty, refuse, or do not answer the question: untrusted."""
 
-# A partner's answer is data. A sentence that tells its reader what to do is left out of what others are shown.
+# A partner's answer is data: the program removes its instructions before it shows the answer to others.
 INSTRUCTION = re.compile(r"(?i)\b(ignore|disregard|forget|override|you (must|should|shall)|system prompt|new instructions?)\b")
 
 

@@ -39,7 +39,7 @@ export const cancelGroupsReply = z
     object: z.literal("cancellation"),
     groups: z.int().meta({ description: "Groups that were found" }),
     ids: z.array(z.string()).meta({ description: "Their ids" }),
-    running: z.int().meta({ description: "Those of them that have calls in flight" }),
+    running: z.int().meta({ description: "How many of these groups have calls in flight" }),
     counts: slotCounts.meta({ description: "The calls of these groups, by their state" }),
     spent_usd: z.number().meta({ description: "What these groups have cost so far" }),
     unknown: z.array(z.string()).meta({ description: "Names under which the run has no group" }),

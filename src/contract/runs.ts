@@ -192,7 +192,7 @@ const lastCallAt = z.iso
 
 const childCounts = z
   .object({ opened: z.int(), open: z.int() })
-  .meta({ id: "ChildCounts", description: "Child runs that it has opened, and those of them that have not ended" });
+  .meta({ id: "ChildCounts", description: "How many child runs the run has opened, and how many of these are open" });
 
 const ownSpent = z
   .number()
@@ -232,7 +232,7 @@ export const runDocument = z
       description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
     }),
     in_flight: z.int().optional().meta({
-      description: "Attempts at upstreams of its own calls; absent: the object of the run is of an earlier version",
+      description: "Attempts of the run's own calls; absent if the object of the run has an earlier version",
     }),
     last_call_at: lastCallAt.optional(),
     own_spent_usd: ownSpent.optional(),

@@ -53,7 +53,7 @@ import {
 export class Gate {
   readonly #settings: GateSettings;
   readonly #epoch: number;
-  /** What a run of an earlier version has counted since its report before. */
+  /** What a run has counted since its last report, if it sends differences and no totals: an earlier version of its object does. */
   #olderMeter: MeterSheet | null = null;
   /** How long attempts take, of all runs. */
   readonly latencies = new Latencies();

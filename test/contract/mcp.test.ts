@@ -121,13 +121,15 @@ describe("POST /mcp", () => {
     });
   });
 
-  it("has no stream and no session: GET and DELETE are refused, notifications are received, and unknown methods named", async () => {
+  it("has no stream and no session: GET and DELETE are refused, lists of messages too, notifications are received, and unknown methods named", async () => {
     const run = await world.openRun();
     for (const method of ["GET", "DELETE"]) expect((await run.send("/mcp", { method })).status).toBe(405);
     const note = await run.send("/mcp", { json: { jsonrpc: "2.0", method: "notifications/initialized" } });
     expect([note.status, note.text]).toEqual([202, ""]);
     const unknown = await run.send("/mcp", { json: { jsonrpc: "2.0", id: "a", method: "resources/list" } });
     expect(unknown.json).toMatchObject({ id: "a", error: { code: -32_601 } });
+    const several = await run.send("/mcp", { json: [{ jsonrpc: "2.0", id: 1, method: "ping" }] });
+    expect([several.status, errorOf(several).code]).toEqual([400, "invalid_request"]);
     const listen = { jsonrpc: "2.0", id: 2, method: "subscriptions/listen", params: META };
     const headers = { "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" };
     expect((await run.send("/mcp", { json: listen, headers })).json).toMatchObject({

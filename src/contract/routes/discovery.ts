@@ -38,7 +38,7 @@ export const discovery = family("Discovery", {
     auth: null,
     guide: "README.md",
     link: "llms",
-    summary: "Tells coding agents how to use the gateway",
+    summary: "Shows coding agents how to use the gateway",
     replies: { 200: asText("Markdown in the form of llmstxt.org", "text/plain") },
   },
   "GET /ui": { ...page("The page that lists runs, for the operator", "The page", "text/html"), link: "ui" },

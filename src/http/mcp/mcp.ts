@@ -34,6 +34,7 @@ export const mcpHandlers = {
     if (unfit !== null) throw new Refusal(unfit.reason);
     const body = jsonOf(bytes.value);
     if (!body.ok) return c.json({ jsonrpc: "2.0", id: null, error: parseError(body.reason) }, 400);
+    if (Array.isArray(body.value)) throw new Refusal(SEVERAL);
     return await answerTo(c, body.value, askOf(gateway, c));
   },
 } satisfies Partial<Handlers>;
@@ -50,10 +51,18 @@ function parseError(reason: Reason): { code: number; message: string } {
   return { code: PARSE_ERROR, message: "message" in reason ? reason.message : "the body is not JSON" };
 }
 
+/** Each message of a list would be a request to this gateway, so that one small body could start thousands of them. */
+const SEVERAL: Reason = {
+  reason: "invalid_request",
+  message:
+    "expected one message, not a list of them; send each in a request of its own, or many prompts with llm_batch",
+  param: null,
+};
+
 const INSTRUCTIONS =
   "Calls of these tools spend the budget of one run. Use llm_batch for independent prompts: they run at the same time.";
 
-/** Answers one message, or several of a client of the first revisions. The revision decides who reads it. */
+/** Answers one message. Its revision decides who reads it. */
 async function answerTo(c: Context<AppEnv>, parsedBody: unknown, ask: Ask): Promise<Response> {
   const serverFor = (): McpServer => {
     const server = new McpServer({ name: "fanout", version: VERSION }, { instructions: INSTRUCTIONS });

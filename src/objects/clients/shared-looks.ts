@@ -1,3 +1,5 @@
+import { SHARED_LOOK_WAIT_MS } from "../../limits.ts";
+
 /**
  * Looks that many readers want at the same time: each is made once per key and term, and all of them get it. The request that
  * makes a look may be cancelled, and then the look never ends; and the runtime takes a request that waits for nothing of its
@@ -12,9 +14,6 @@ export type SharedLooksDeps<T> = {
   /** Waits this time; `signal` ends the wait. */
   sleep: (ms: number, signal: AbortSignal) => Promise<void>;
 };
-
-/** Longest wait for a look that another request makes, ms: a look takes milliseconds, one at 300 runs about a second. */
-const OTHERS_LOOK_MS = 5_000;
 
 /** `untilMs` null = it is being made. */
 type Look<T> = { look: Promise<T>; untilMs: number | null };
@@ -39,7 +38,7 @@ export class SharedLooks<T> {
   /** The look that another request makes; after a while, one that this request makes. */
   async #others(key: string, known: Look<T>, make: () => Promise<T>): Promise<T> {
     const ended = new AbortController();
-    const late = this.#deps.sleep(OTHERS_LOOK_MS, ended.signal).then(() => null);
+    const late = this.#deps.sleep(SHARED_LOOK_WAIT_MS, ended.signal).then(() => null);
     try {
       const look = await Promise.race([known.look.then((result) => ({ result })), late]);
       if (look !== null) return look.result;

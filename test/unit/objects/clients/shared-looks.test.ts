@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { SHARED_LOOK_WAIT_MS } from "../../../../src/limits.ts";
 import { SharedLooks } from "../../../../src/objects/clients/shared-looks.ts";
 
 /** Looks whose results are numbers in their order, at a clock of the test's own. */
@@ -42,7 +43,7 @@ it("lets readers of a look that never comes make one of their own, once for all 
   const { get, looks, waits } = subject();
   void looks.get("a", () => new Promise<number>(() => undefined));
   const readers = [get("a"), get("a"), get("a")];
-  expect(waits.map(({ ms }) => ms)).toEqual([5_000, 5_000, 5_000]);
+  expect(waits.map(({ ms }) => ms)).toEqual([SHARED_LOOK_WAIT_MS, SHARED_LOOK_WAIT_MS, SHARED_LOOK_WAIT_MS]);
   for (const { over } of waits) over();
   expect(await Promise.all(readers)).toEqual([1, 1, 1]);
 });
