@@ -10,7 +10,7 @@
  */
 export const ITEMS_PER_BATCH_MAX = 50_000;
 /**
- * Most calls of one batch that the budget can never pay for, unless it pays for a tenth of all: each is opened, refused, logged and
+ * Most calls of one batch that the budget can never pay for, unless it pays for a hundredth of all: each is opened, refused, logged and
  * answered, for nothing, which takes about 0.1 ms. So many cost no more than what reading a body of 16 KB is allowed to.
  */
 export const UNPAID_CALLS_MAX = 250;

@@ -48,8 +48,11 @@ export function infeasibleReason(floor: Readonly<Amounts>, ledger: Ledger): Reas
   return { reason: "infeasible", message, ...facts };
 }
 
-/** A batch is worth opening if the budget can pay for one in so many of its calls. */
-const PAID_ONE_IN = 10;
+/**
+ * A batch is worth opening if the budget can pay for one in so many of its calls at their floor. Until its model has answered, a
+ * floor counts a prompt as the dearest that its bytes can be: short calls then cost a fifth of it, or less.
+ */
+const PAID_ONE_IN = 100;
 
 /**
  * Why a batch that may run in part is refused all the same: nearly all of its slots can never run, and they are many. Each of them

@@ -116,12 +116,12 @@ describe("a batch that may run in part", () => {
       isShared,
     );
 
-  it("is opened if the budget pays for a tenth of it, or if few calls are unpaid", () => {
-    expect(unpaidReason(many(10_000), ledgerOf({ calls: 1_000 }))).toBeNull();
-    expect(unpaidReason(many(10_000), ledgerOf({ calls: 999 }))).toMatchObject({
+  it("is opened if the budget pays for a hundredth of it, or if few calls are unpaid", () => {
+    expect(unpaidReason(many(10_000), ledgerOf({ calls: 100 }))).toBeNull();
+    expect(unpaidReason(many(10_000), ledgerOf({ calls: 99 }))).toMatchObject({
       reason: "infeasible",
       dimension: "calls",
-      limit: 999,
+      limit: 99,
       needed: 10_000,
     });
     expect(unpaidReason(many(UNPAID_CALLS_MAX), ledgerOf({ calls: 0 }))).toBeNull();
@@ -134,7 +134,7 @@ describe("a batch that may run in part", () => {
     for (const { amounts } of dear) amounts.completion_tokens = 1_000_000;
     const limits = { completion_tokens: 2_000 * COMPLETION_TOKENS_MIN };
     expect(unpaidReason([...dear, ...many(2_000)], ledgerOf(limits))).toBeNull();
-    expect(unpaidReason([...dear, ...many(200)], ledgerOf(limits))).not.toBeNull();
+    expect(unpaidReason([...dear, ...many(19)], ledgerOf(limits))).not.toBeNull();
   });
 
   it("is opened if most calls share the answer of an equal one", () => {
