@@ -305,6 +305,14 @@ export const PULL_ENDED_KEPT = 1_000;
  * live and settle them: about 500 bytes each. The Worker of one that is forgotten computes its charge itself.
  */
 export const UNREPORTED_ENDS_KEPT = 1_000;
+/**
+ * Single calls that a run object remembers after it has ended them without an attempt of their own, for their Workers that were away
+ * meanwhile and ask again: one that is forgotten is queued anew. Such a Worker comes back within ABANDONED_MS, mostly within
+ * milliseconds.
+ */
+export const ENDED_CALLS_KEPT = 1_000;
+/** Characters of the answers among them, which equal calls share: a small part of the object's memory. */
+export const ENDED_CALLS_CHARS_MAX = 8_000_000;
 /** Items of one claim, and leases of one heartbeat: a worker that takes more than it can begin keeps them from others. */
 export const PULL_ITEMS_MAX = 64;
 /** Shortest lease of an item, ms: a heartbeat each third of it must be cheap. */
@@ -1046,9 +1054,16 @@ export const PENALTY_DECAY_MS_MAX = 86_400_000;
 
 /**
  * Attempts that a run may have in flight at a gate that has not replied yet: as many as the width of most runs, so that the
- * first calls of a run wait for nothing. Runs that begin at a small key overrun it by no more than this each.
+ * first calls of a run wait for nothing. All new runs of an isolate together have GATE_UNKNOWN_IN_FLIGHT_MAX.
  */
 export const GATE_FREE_PERMITS = 64;
+/**
+ * Attempts that all new runs of an isolate may have in flight together, one each, at a key that a gate has lately called limited:
+ * the first call of a lone run waits for nothing, and hundreds of runs that begin at once do not overrun a small key.
+ */
+export const GATE_LIMITED_FREE_MAX = 8;
+/** Time for which new runs go by what a gate has told another run of their isolate, ms: as long as a grant of an open gate is valid. */
+export const GATE_KNOWN_TTL_MS = GATE_OPEN_TTL_MS;
 /** Shortest time between two exchanges of a run with a gate, ms: many failures at once are one report. */
 export const GATE_GAP_MS = 100;
 /** Longest wait for a gate's reply, ms: it decides at once, so one that takes this long is overloaded or gone. */
@@ -1265,8 +1280,8 @@ export const RESULT_PAGES_AHEAD = 2;
  */
 export const DIRECT_CALLS_MAX = 10_000;
 /**
- * Withdrawn calls that a run remembers: a request for their permit that arrives after the withdrawal, over another connection,
- * must not be granted. It arrives within milliseconds; a whole queue may be withdrawn at once.
+ * Withdrawn calls that a run remembers, and as many with their last settled attempt: a request for their permit that arrives later,
+ * over another connection, must not be granted. It arrives within milliseconds; a whole queue may be withdrawn at once.
  */
 export const WITHDRAWN_CALLS_MAX = DIRECT_CALLS_MAX;
 /** Verified run tokens that an isolate remembers: signature checks cost more than the rest of a small request. */

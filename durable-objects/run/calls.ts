@@ -8,12 +8,13 @@ import { endCall, endReplayedCall } from "../../src/run/steps/end-call.ts";
 import { timeoutOf } from "../../src/run/steps/dispatch.ts";
 import { enqueueCall, resumeCall } from "../../src/run/steps/enqueue.ts";
 import { heartbeat, settle, takeBack } from "../../src/run/steps/settle.ts";
+import { attemptNumberOf, callIdOf } from "../../src/run/log.ts";
 import type { Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
 import { sampled } from "../../src/run/steps/exchange.ts";
 import type { Outcome } from "../../src/call.ts";
 import type { Reason } from "../../src/errors.ts";
-import { DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
+import { ABANDONED_MS, DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply, SingleSettlement } from "../../src/objects/methods/calls.ts";
 import type { RecordedCall } from "../../src/objects/methods/replay.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/objects/methods/credit.ts";
@@ -103,8 +104,10 @@ export function acquire(
   // The Worker's clock is not this object's.
   const ageMs = Math.max(0, request.ageMs ?? 0);
   const { remainingNanoUsd } = run;
-  // Another connection has brought the withdrawal first.
-  if (run.waitingCalls.isWithdrawn(callId)) return reply({ ok: "wait" });
+  // Another connection has brought the withdrawal first, or a request that repeated this one.
+  if (run.waitingCalls.isStale(callId, attempt)) return reply({ ok: "wait" });
+  const end = run.waitingCalls.endOf(callId);
+  if (end !== null) return reply({ ...end, remainingNanoUsd });
   if (!waits) run.waitingCalls.addBrief(callId);
   if (run.waitingCalls.wait(callId, reply, nowMs)) return resumeCall(run.engine, callId, nowMs);
   const target = run.targets.resolve(facts.model);
@@ -152,7 +155,9 @@ function replays(
   if (recalled === null) return false;
   if (recalled !== "awaited") {
     endReplayedCall(run.engine, request, recalled, nowMs);
-    reply({ ok: "replayed", answer: recalled, remainingNanoUsd });
+    const end = { ok: "replayed", answer: recalled, remainingNanoUsd } as const;
+    run.waitingCalls.end(callId, end);
+    reply(end);
   } else if (!waits) reply({ ok: "wait" });
   return true;
 }
@@ -170,8 +175,23 @@ export function withdraw(run: SingleCalls, callId: string, nowMs: number): void 
   endUnsent(run.engine, callId, nowMs);
 }
 
+/** What the Worker of a call is told that was away for too long: nothing was spent, so its client may send the call again. */
+const LEFT_ALONE: Reason = {
+  reason: "overloaded",
+  message: `the gateway lost sight of this call for ${ABANDONED_MS} ms while it was queued, and has ended it; nothing was sent, send it again`,
+  retryAfterMs: RUN_FULL_RETRY_AFTER_MS,
+};
+
+/** Ends calls whose Workers did not come back in time. One that comes back all the same is told so. */
+export function abandon(run: SingleCalls, callIds: readonly string[], nowMs: number): void {
+  for (const callId of callIds) {
+    endUnsent(run.engine, callId, nowMs);
+    run.waitingCalls.end(callId, { ok: false, reason: LEFT_ALONE, remainingNanoUsd: run.remainingNanoUsd });
+  }
+}
+
 /** Ends a call that is queued, or has a permit under which nothing was sent and nothing will be. */
-export function endUnsent(engine: EngineState, callId: string, nowMs: number): void {
+function endUnsent(engine: EngineState, callId: string, nowMs: number): void {
   if (!endCall(engine, callId, CLIENT_GONE, nowMs)) takeBack(engine, callId, CLIENT_GONE, nowMs);
 }
 
@@ -185,6 +205,7 @@ export function settleSingle(
   nowMs: number,
 ): SettleReply {
   if (samples !== undefined) sampled(run.engine, samples, nowMs);
+  run.waitingCalls.settled(callIdOf(attemptId), attemptNumberOf(attemptId));
   const inTime = settle(run.engine, attemptId, outcome, nowMs);
   // An attempt that is not in flight any more was settled before, so its answer may be recorded.
   if (inTime !== null && inTime.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);

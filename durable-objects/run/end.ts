@@ -32,6 +32,6 @@ function endQueued(run: RunState, reason: Reason, nowMs: number): void {
     if (group !== undefined) drainGroup(engine, group, { state: "cancelled", reason, cause: "cancel" }, nowMs);
   }
   for (const { callId } of endCalls(engine, reason, nowMs))
-    waitingCalls.replyTo(callId, { ok: false, reason, remainingNanoUsd });
+    waitingCalls.end(callId, { ok: false, reason, remainingNanoUsd });
   refuseWaitingTools(run);
 }

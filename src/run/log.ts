@@ -145,6 +145,11 @@ export function callIdOf(attemptId: string): string {
   return attemptId.slice(0, attemptId.lastIndexOf("."));
 }
 
+/** The number of an attempt within its call. */
+export function attemptNumberOf(attemptId: string): number {
+  return Number(attemptId.slice(attemptId.lastIndexOf(".") + 1));
+}
+
 /**
  * The name of a slot in events. A single call that is stored as a group is named like a single call, by the group's id.
  */

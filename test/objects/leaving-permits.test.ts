@@ -214,6 +214,41 @@ describe("a queued call whose Worker is away", () => {
     expect(await endsOf(run)).toHaveLength(2);
   });
 
+  it("ends once at its deadline, and its Worker is told so when it comes back", async () => {
+    const run = await fullRun();
+    const comeBack = held("acquire", "before");
+    const request = { ...acquireRequest("away", facts), deadlineMs: 1_000, waitsForGate: true };
+    const permit = acquire(new RunCaller(env, run.id), request, watchClient(new AbortController().signal));
+    await expect.poll(() => pendingOf(run)).toBe(2);
+    skipTime(1_000);
+    await expect.poll(() => pendingOf(run)).toBe(1);
+    comeBack();
+    expect(await permit).toMatchObject({ ok: false, reason: { reason: "deadline_exceeded" } });
+    await firstEnds(run);
+    expect((await endsOf(run)).filter((end) => (end as string[])[0] === "away")).toEqual([["away", "failed"]]);
+    expect(await pendingOf(run)).toBe(0);
+  });
+
+  it("shares the outcome of an equal call that ends meanwhile, and is not sent itself", async () => {
+    const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
+    const equal = { ...facts, dedupeKey: "same" };
+    expect((await run.object.acquire(acquireRequest("first", equal))).ok).toBe(true);
+    const comeBack = held("acquire", "before");
+    const request = acquireRequest("away", equal);
+    const permit = acquire(new RunCaller(env, run.id), request, watchClient(new AbortController().signal));
+    await expect.poll(() => pendingOf(run)).toBe(2);
+    await run.object.settle("first.1", ANSWERED);
+    comeBack();
+    expect(await permit).toMatchObject({ ok: "shared", outcome: { kind: "success", text: "ok" } });
+    const { stats, metrics, budget } = await run.document();
+    expect([stats.pending_queries, metrics.attempts]).toEqual([0, 1]);
+    expect(budget.calls).toMatchObject({ spent: 1, reserved: 0 });
+    expect(await endsOf(run)).toEqual([
+      ["first", "completed"],
+      ["away", "completed"],
+    ]);
+  });
+
   it("ends with its run, once", async () => {
     const { run, permit, comeBack } = await awayCall();
     await run.object.end("closed");

@@ -33,19 +33,13 @@ export function sendReplies(
   ownGroups: OwnGroups,
   nowMs: number,
 ): void {
-  const { remainingNanoUsd } = run;
+  sendToCalls(run, { assignments, refused });
   const byExecutor = new Map<number, Assignment[]>();
   for (const assignment of assignments) {
-    if (assignment.executor === null) {
-      const { callId, window, recordKey } = assignment.call;
-      const recorded = recordKey === undefined ? {} : { recordKey };
-      const permit = { ok: true as const, ...permitOf(assignment, window), ...recorded, remainingNanoUsd };
-      run.waitingCalls.replyTo(callId, permit);
-    } else {
-      const own = byExecutor.get(assignment.executor);
-      if (own === undefined) byExecutor.set(assignment.executor, [assignment]);
-      else own.push(assignment);
-    }
+    if (assignment.executor === null) continue;
+    const own = byExecutor.get(assignment.executor);
+    if (own === undefined) byExecutor.set(assignment.executor, [assignment]);
+    else own.push(assignment);
   }
   const claimMore = byExecutor.size > 0 && lanesMayStartMore(run, nowMs);
   for (const [executor, own] of byExecutor) {
@@ -56,11 +50,25 @@ export function sendReplies(
       run.waitingExecutors.replyTo(executor, { ...claim, group: ownGroups(seq) });
     }
   }
-  for (const { call, reason } of refused)
-    run.waitingCalls.replyTo(call.callId, { ok: false, reason, remainingNanoUsd });
+}
+
+/** Replies to single calls with what was decided: a permit, a refusal, or the outcome of an equal call. */
+export function sendToCalls(
+  run: Pick<RunState, "engine" | "waitingCalls" | "remainingNanoUsd">,
+  { assignments, refused }: Pick<Dispatched, "assignments" | "refused">,
+): void {
+  const { remainingNanoUsd } = run;
+  for (const assignment of assignments) {
+    if (assignment.executor !== null) continue;
+    const { callId, window, recordKey } = assignment.call;
+    const recorded = recordKey === undefined ? {} : { recordKey };
+    const permit = { ok: true as const, ...permitOf(assignment, window), ...recorded, remainingNanoUsd };
+    run.waitingCalls.replyTo(callId, permit);
+  }
+  for (const { call, reason } of refused) run.waitingCalls.end(call.callId, { ok: false, reason, remainingNanoUsd });
   for (const { call, outcome } of run.engine.takeSharedOutcomes()) {
     const parallelGroupId = call.window?.id ?? null;
-    run.waitingCalls.replyTo(call.callId, { ok: "shared", outcome, parallelGroupId, remainingNanoUsd });
+    run.waitingCalls.end(call.callId, { ok: "shared", outcome, parallelGroupId, remainingNanoUsd });
   }
 }
 

@@ -3,6 +3,7 @@ import { ABANDONED_MS, RPC_WAIT_MS, WITHDRAWN_CALLS_MAX } from "../../../src/lim
 import type { AcquireReply } from "../../../src/objects/methods/calls.ts";
 import { RenewedMap } from "../../../src/renewed/map.ts";
 import { RenewedSet } from "../../../src/renewed/set.ts";
+import { EndedCalls, type EndReply } from "./ended-calls.ts";
 
 type WaitingCall = {
   /** The pending reply of its Worker's request; null = it has had the reply `wait`. */
@@ -23,6 +24,9 @@ export class WaitingCalls {
   #asleep = 0;
   /** Ids of calls that were withdrawn lately, oldest first. */
   readonly #withdrawn = new RenewedSet<string>();
+  readonly #ended = new EndedCalls();
+  /** The last attempt that the Worker of a call has settled, by call, oldest first. */
+  readonly #settled = new RenewedMap<string, number>();
 
   /** @param send Sends the decision to the socket of a call. */
   constructor(send: (callId: string, acquired: AcquireReply) => void) {
@@ -82,6 +86,7 @@ export class WaitingCalls {
   /** Nobody waits for this call any more. A request for it that arrives later gets nothing. */
   withdraw(callId: string): void {
     this.replyTo(callId, { ok: "wait" });
+    this.#ended.delete(callId);
     this.#withdrawn.add(callId);
     if (this.#withdrawn.size <= WITHDRAWN_CALLS_MAX) return;
     const [oldest] = this.#withdrawn;
@@ -94,18 +99,43 @@ export class WaitingCalls {
     return call !== undefined && call.reply === null && !call.hasSocket;
   }
 
-  isWithdrawn(callId: string): boolean {
-    return this.#withdrawn.has(callId);
+  /** A call has ended without an attempt of its own. Its Worker gets that at once if it waits, else with its next request. */
+  end(callId: string, end: EndReply): void {
+    this.#ended.add(callId, end);
+    this.replyTo(callId, end);
   }
 
-  /** Sends a waiting call its decision. Nobody gets it if its Worker is away. */
+  /** How a call has ended for whose Worker this may be news; null = it has not. */
+  endOf(callId: string): EndReply | null {
+    return this.#ended.of(callId);
+  }
+
+  /** The Worker of a call has settled an attempt: a request for its permit that is still on its way is of no use to anybody. */
+  settled(callId: string, attempt: number): void {
+    this.#settled.delete(callId);
+    this.#settled.set(callId, attempt);
+    if (this.#settled.size <= WITHDRAWN_CALLS_MAX) return;
+    const [oldest] = this.#settled.keys();
+    if (oldest !== undefined) this.#settled.delete(oldest);
+  }
+
+  /** Whether nobody waits for the permit of an attempt any more. */
+  isStale(callId: string, attempt: number): boolean {
+    return this.#withdrawn.has(callId) || attempt <= (this.#settled.get(callId) ?? 0);
+  }
+
+  /**
+   * Sends a waiting call its decision. Nobody gets it if its Worker is away. A pending request may be one that its Worker has repeated
+   * over another connection since: who waits at a socket asks once more, and gets the same decision.
+   */
   replyTo(callId: string, acquired: AcquireReply): void {
     const waiting = this.#calls.get(callId);
     if (waiting === undefined) return;
     if (isAsleep(waiting)) this.#asleep -= 1;
     this.#calls.delete(callId);
-    if (waiting.reply !== null) waiting.reply(acquired);
-    else if (waiting.hasSocket) this.#send(callId, acquired);
+    if (waiting.reply === null && waiting.hasSocket) return this.#send(callId, acquired);
+    waiting.reply?.(acquired);
+    if (waiting.reply !== null && waiting.hasSocket) this.#send(callId, { ok: "wait" });
   }
 
   /** The permit of a call reached nobody, because the socket of its Worker was lost: the call waits for its Worker. */

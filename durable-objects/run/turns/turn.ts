@@ -13,7 +13,7 @@ import { attemptIdOf, groupSeqOf } from "../../../src/run/queue/slot.ts";
 import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { SWEEP_MS } from "../../../src/limits.ts";
-import { endUnsent } from "../calls.ts";
+import { abandon } from "../calls.ts";
 import { openJudgeCalls } from "../groups/judge-calls.ts";
 import { holdGranted } from "../executors/leases.ts";
 import { ownGroupOf } from "../groups/own-group.ts";
@@ -88,7 +88,7 @@ export class Turns {
     this.#run.waitingReaders.sweep(nowMs);
     this.#run.toolPermits.release(nowMs);
     const abandoned = this.#run.waitingCalls.sweep(nowMs);
-    for (const callId of abandoned) endUnsent(this.#run.engine, callId, nowMs);
+    abandon(this.#run, abandoned, nowMs);
     return abandoned.length > 0;
   }
 

@@ -189,7 +189,7 @@ describe("waiting single calls", () => {
     expect([told, calls.size, calls.awake]).toEqual([["a: wait", "socket of a: false"], 0, 0]);
   });
 
-  it("with a socket get the decision of a repeated request as its reply", () => {
+  it("with a socket get the decision of a repeated request as its reply, and are made to ask once more at the socket", () => {
     const { calls, told, replyTo } = makeCalls();
     calls.add("a", replyTo("a"), 0);
     calls.sweep(RPC_WAIT_MS);
@@ -197,7 +197,7 @@ describe("waiting single calls", () => {
     calls.wait("a", replyTo("again"), 200);
     expect(calls.awake).toBe(1);
     calls.replyTo("a", refusal);
-    expect([told, calls.awake]).toEqual([["a: wait", "again: false"], 0]);
+    expect([told, calls.awake]).toEqual([["a: wait", "again: false", "socket of a: wait"], 0]);
   });
 
   it("whose socket closes are abandoned if their Worker does not come back in time", () => {
