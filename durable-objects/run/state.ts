@@ -40,6 +40,7 @@ import type { SettledGroups } from "./store/settled-groups.ts";
 import type { RunStore } from "./store/store.ts";
 import { StoredCalls } from "./store/stored-calls.ts";
 import { RunTargets, type ModelConfig } from "./targets.ts";
+import { isolateNewcomers } from "./memory/newcomers.ts";
 import { recallTemplates } from "./memory/templates.ts";
 import { PullBoard } from "../../src/run/pull/board.ts";
 import { CapacityQueue } from "./memory/capacity-queue.ts";
@@ -139,6 +140,7 @@ export class RunState {
       {
         random: now.random,
         recallTemplates,
+        newcomers: isolateNewcomers,
         root: rootOf(settings),
         factsOf: (slotId) => calls.factsOf(slotId),
         substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),

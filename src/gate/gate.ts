@@ -9,6 +9,7 @@ import {
   GATE_EXCHANGE_EVERY_MS,
   GATE_FAST_NEXT_MS,
   GATE_FREE_PERMITS,
+  GATE_HEADROOM_SHARE,
   GATE_LATENCY_DEFAULT_MS,
   GATE_NEXT_MAX_MS,
   GATE_OPEN_NEXT_MS,
@@ -304,7 +305,10 @@ export class Gate {
     const { amount } = rates;
     const counts = { requests: amount?.requests ?? null, tokens: amount === null ? null : this.#tokensOf(amount) };
     const reason = waitMs > 0 || rates.reason !== null ? rates.reason : isShort ? "width" : null;
-    return { ...this.#head(nowMs), waitMs, reason, permits, ...counts, ttlMs, nextInMs, wakeInMs };
+    // What is left is for others that know the gate, too.
+    const newRuns = Math.min(GATE_UNKNOWN_IN_FLIGHT_MAX, Math.floor(rates.room * GATE_HEADROOM_SHARE));
+    const forNew = rates.amount === null ? {} : { newRuns };
+    return { ...this.#head(nowMs), waitMs, reason, permits, ...counts, ttlMs, nextInMs, wakeInMs, ...forNew };
   }
 
   /** Time for which nobody starts, because the provider said so. Many runs come back one after the other. */

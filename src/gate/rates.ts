@@ -39,6 +39,8 @@ export type RateGrant = {
   left: number;
   /** Calls by which it is behind others that wait. */
   behind: number;
+  /** Calls like its own that may start besides. */
+  room: number;
 };
 
 /** Of rates that are not known, or that let nothing start. */
@@ -49,6 +51,7 @@ export const NO_RATE: RateGrant = {
   wakeInMs: Infinity,
   left: 1,
   behind: 0,
+  room: Infinity,
 };
 
 /** Something that lets calls through at a rate: a bucket, or the pace. */
@@ -199,8 +202,11 @@ export class Rates {
       nextInMs = Math.min(nextInMs, waits.nextInMs);
       wakeInMs = Math.min(wakeInMs, waits.wakeInMs);
     }
-    if (reason === null && pace === null) amount = plus(amount, ...headroom(run, others, isLone, scarce));
-    return { amount, reason, nextInMs, wakeInMs, left: this.leftAt(others.outstanding, nowMs), behind };
+    const room = callsIn(scarce, run.claims[run.workClass].call);
+    const [call, more] = reason === null && pace === null ? headroom(run, others, isLone, scarce) : NO_HEADROOM;
+    amount = plus(amount, call, more);
+    const left = this.leftAt(others.outstanding, nowMs);
+    return { amount, reason, nextInMs, wakeInMs, left, behind, room: room - more };
   }
 
   status(nowMs: number): Partial<Record<BucketName, BucketStatus>> {
@@ -325,6 +331,8 @@ function keepForInteractive(run: Run, { byClass, interactiveCalls }: Sums, scarc
     one.taken += kept;
   }
 }
+
+const NO_HEADROOM: [Amount, number] = [{ ...NO_AMOUNT }, 0];
 
 /** Calls beyond those that wait, so that the next ones need not ask: a part of what nobody waits for. */
 function headroom(run: Run, others: Sums, isLone: boolean, scarce: readonly Scarce[]): [Amount, number] {

@@ -172,6 +172,11 @@ export type GateGrant = {
   wakeInMs?: number;
   /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
+  /**
+   * Attempts that runs may begin with together that are new at the gate, until it has replied to them. Absent = it knows of no bound, or
+   * is of an earlier version.
+   */
+  newRuns?: number;
   /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */
   latency?: readonly ModelPercentiles[];
   /**

@@ -39,6 +39,7 @@ import { TurnShare } from "./queue/turn-share.ts";
 import { SingleFlight } from "./leases/single-flight.ts";
 import { groupSeqOf, indexOf, isFinalState, type SlotFacts } from "./queue/slot.ts";
 import { Upstreams } from "./gates/gates.ts";
+import type { Newcomers } from "./gates/newcomers.ts";
 import { RenewedMap } from "../renewed/map.ts";
 import { RenewedSet } from "../renewed/set.ts";
 import { addFailures } from "./measures/totals.ts";
@@ -72,6 +73,8 @@ export type EngineDeps = {
   countElements?: (source: ElementSource) => ElementCount;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
+  /** The other runs that may be new at the same gates; absent = none are. */
+  newcomers?: Newcomers;
   /** The root of the tree that the run belongs to; absent = it is alone. */
   root?: string;
   /** The run's recorded answers. Absent = it records none. */
@@ -170,7 +173,7 @@ export class EngineState {
    * @param options.hasGates Whether the run exchanges with gates; absent = its own limits alone hold.
    */
   constructor(options: EngineOptions, deps: EngineDeps) {
-    this.upstreams = new Upstreams(options.hasGates ?? false);
+    this.upstreams = new Upstreams(options.hasGates ?? false, deps.newcomers);
     this.ledger = options.ledger;
     this.serviceTier = options.serviceTier ?? null;
     this.log = options.log ?? new RunLog(0);

@@ -7,6 +7,7 @@ import type { GateGrant, GateReason, GateReport } from "../../gate/wire.ts";
 import { GATE_FREE_PERMITS, KEY_PROBE_MS, METERS_RETIRE_MS } from "../../limits.ts";
 import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts";
 import type { Answered } from "./latency-changes.ts";
+import type { Newcomer } from "./newcomers.ts";
 import { GateChanges } from "./changes.ts";
 import { MeanTokens, type GateTokens } from "../leases/tokens.ts";
 
@@ -54,8 +55,9 @@ export class GateClient {
   /** Calls that may be sent although the key does not work, because their clients want the upstream's error at once. */
   #impatient = 0;
   #recoveries = 0;
-  /** Attempts that may start before the gate has replied. */
+  /** Attempts that may start before the gate has replied, as far as other new runs leave room for them. */
   #freePermits = GATE_FREE_PERMITS;
+  readonly #newcomer: Newcomer | null;
   /** True if work that can end at once, as a batch does, was in the last report: when nothing is left of it, the run leaves. */
   #hasReportedBatch = false;
   /** True if calls would wait here, but the run had none when that began: its log does not have it. */
@@ -69,10 +71,14 @@ export class GateClient {
   /** When the last report was written that the gate has replied to: it knows the stops that are older. */
   #clearsBeforeMs = -Infinity;
 
-  /** @param isShared Whether a gate decides for all runs; else the run decides alone. */
-  constructor({ maxInFlight, isShared }: { maxInFlight: number; isShared: boolean }) {
+  /**
+   * @param isShared Whether a gate decides for all runs; else the run decides alone.
+   * @param newcomer Its part of what new runs begin with there; absent = no other run is new.
+   */
+  constructor({ maxInFlight, isShared, newcomer }: { maxInFlight: number; isShared: boolean; newcomer?: Newcomer }) {
     this.#maxInFlight = maxInFlight;
     this.#isShared = isShared;
+    this.#newcomer = newcomer ?? null;
   }
 
   get inFlight(): number {
@@ -168,6 +174,7 @@ export class GateClient {
     this.#started.requests += 1;
     this.#started.tokens += tokens.all;
     this.#startedAtMs = nowMs;
+    if (this.#held === null && !this.#isAlone) this.#newcomer?.started(nowMs);
     this.#tokens.add(tokens);
     if (this.#stop === null) return;
     // It shows whether the key works again, and others wait for that.
@@ -177,6 +184,7 @@ export class GateClient {
 
   ended(): void {
     this.#inFlight -= 1;
+    if (this.#held === null) this.#newcomer?.ended();
   }
 
   /** An attempt has ended in an answer: a key that was stopped when it started works again. */
@@ -226,7 +234,10 @@ export class GateClient {
     const held = this.#held;
     const taken = this.#inFlight + lent;
     if (this.#isAlone) return this.#waitAlone(taken, nowMs);
-    if (held === null) return taken < this.#freePermits ? null : { reason: "width", readyAtMs: null };
+    if (held === null) {
+      const free = Math.min(this.#freePermits, this.#newcomer?.permitsAt(nowMs) ?? Infinity);
+      return taken < free ? null : { reason: "width", readyAtMs: null };
+    }
     if (nowMs >= held.atMs + held.grant.ttlMs) {
       // Of a key with small limits no more than it last let start: it has no more for a burst after a pause.
       const free = Math.min(GATE_FREE_PERMITS, Math.max(1, held.grant.requests ?? GATE_FREE_PERMITS));
@@ -419,6 +430,7 @@ export class GateClient {
     this.#hasRetired = false;
     this.news.acknowledged();
     this.times.succeeded();
+    this.#newcomer?.replied(grant, nowMs);
     // A notice of a change that was sent after the report counts more than the reply: the next exchange is due at once.
     if (!this.times.hasChanged) this.#held = { grant, atMs: nowMs, base: reported.base };
     if (grant.stop !== null) this.#stoppedByGate(grant.stop, nowMs);
@@ -448,12 +460,14 @@ export class GateClient {
   /** The gate could not be reached. `random` is uniform in [0, 1). */
   unreached(random: number, nowMs: number): void {
     this.#reported = null;
+    this.#newcomer?.left();
     this.times.failed(random, nowMs);
   }
 
   /** The gate has changed: this grant replaces the last, and the run exchanges at once. */
   changed(grant: GateGrant, nowMs: number): void {
     this.#held = { grant, atMs: nowMs, base: { ...this.#started } };
+    this.#newcomer?.replied(grant, nowMs);
     if (grant.stop !== null) this.#stoppedByGate(grant.stop, nowMs);
     this.times.changed();
   }

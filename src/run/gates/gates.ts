@@ -4,6 +4,7 @@
  */
 import type { Target } from "../leases/shard.ts";
 import { GateClient, type GateWait } from "./gate-client.ts";
+import type { Newcomers } from "./newcomers.ts";
 import type { GateTokens } from "../leases/tokens.ts";
 
 type Capacity = Pick<Target, "gate" | "maxInFlight">;
@@ -11,10 +12,15 @@ type Capacity = Pick<Target, "gate" | "maxInFlight">;
 export class Upstreams {
   readonly #gates = new Map<string, GateClient>();
   readonly #hasGates: boolean;
+  readonly #newcomers: Newcomers | null;
 
-  /** @param hasGates False: the run's own limits alone hold. */
-  constructor(hasGates: boolean) {
+  /**
+   * @param hasGates False: the run's own limits alone hold.
+   * @param newcomers The other runs that may be new at the same gates; absent = none are.
+   */
+  constructor(hasGates: boolean, newcomers: Newcomers | null = null) {
     this.#hasGates = hasGates;
+    this.#newcomers = newcomers;
   }
 
   /** Registers the gate of a target. The largest `maxInFlight` of its targets holds. */
@@ -24,7 +30,12 @@ export class Upstreams {
       known.allow(maxInFlight);
       return known;
     }
-    const fresh = new GateClient({ maxInFlight, isShared: this.#hasGates });
+    const newcomer = this.#hasGates ? this.#newcomers?.at(gate) : undefined;
+    const fresh = new GateClient({
+      maxInFlight,
+      isShared: this.#hasGates,
+      ...(newcomer === undefined ? {} : { newcomer }),
+    });
     this.#gates.set(gate, fresh);
     return fresh;
   }
