@@ -4,10 +4,11 @@
  */
 import { chargeOf } from "../run/money/estimate.ts";
 import { usdOf } from "../run/money/money.ts";
-import type { CallBody, Endpoint, Lease, Outcome } from "../call.ts";
+import type { CallBody, Endpoint, Lease, Outcome, SharedPrefix } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { rewriteRequest } from "../providers/formats/request/rewrite.ts";
 import type { RequestFacts } from "../providers/formats/request/read.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
 import { pulledFetch, type PullRun } from "../objects/clients/pulled-fetch.ts";
 import { simulatedAnswer } from "../providers/simulated/provider.ts";
 import { attempt } from "../providers/attempt.ts";
@@ -102,14 +103,20 @@ export async function attemptCall(made: Attempt, stored: CallBody, place: Attemp
   const deps = exchangeDeps(upstream, { lease, controller, timer }, plain);
   const sending = context === null ? deps.fetch : context.fetchWith(deps.fetch);
   const answering = tape === null ? sending : tape.fetchWith(sending);
-  const begun = (): void => void run.notify((stub) => stub.answerBegun(lease.attemptId));
-  const fetch = lease.leads === true ? announcing(answering, begun) : answering;
+  const fetch = lease.leads === true ? announcing(answering, begunOf(lease, run)) : answering;
   const watched = { ...deps, fetch, histories, refusedSchemas, headersLimited, requests, headersArrived };
   const ended = await attempt({ upstream: await withTrace(upstream, lease, run.runId), lease, body }, watched);
   const outcome = context === null ? ended : context.outcomeOf(ended);
   await tape?.record(outcome);
   const checked = body.schema === undefined ? outcome : checkedOutcome(outcome, body.schema, lease);
   return withContent(upstream, stored, checked);
+}
+
+type Notified = Pick<RunCaller, "notify">;
+
+/** Tells the run that the answer of an attempt has begun, for which others wait. */
+function begunOf({ attemptId }: Lease, run: Notified): () => void {
+  return () => void run.notify((stub) => stub.answerBegun(attemptId));
 }
 
 /** The body of a call that refers to no context. */
@@ -125,6 +132,8 @@ export type RelayedRequest = {
   query: string;
   /** Looks up a header of the client's. */
   header: (name: string) => string | undefined;
+  /** The beginning that its client has marked for the provider's cache; absent = it has marked none. */
+  shared?: SharedPrefix;
 };
 
 /** A relayed attempt that failed before the first byte of an answer. `upstream` null = its lease names none that is configured. */
@@ -134,7 +143,7 @@ export type RelayFailure = RelayFailed & { upstream: Upstream | null };
 export async function attemptRelay(
   { lease, controller, timer }: Attempt,
   relayedRequest: RelayedRequest,
-  { upstreams, run }: Pick<AttemptPlace, "upstreams"> & { run: TapeRun },
+  { upstreams, run }: Pick<AttemptPlace, "upstreams"> & { run: TapeRun & Notified },
 ): Promise<RelayAnswered | RelayFailure> {
   const { bytes, facts, query, header } = relayedRequest;
   const upstream = upstreamOf(lease, upstreams);
@@ -169,7 +178,8 @@ export async function attemptRelay(
   const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
   const content = RelayedContent.of(upstream, relayedRequest);
   const fetch = content === null ? sending : content.fetchWith(sending);
-  const relayed = await relay(job, { ...exchanged, fetch, pipe, lookTimer: plainTimer, edited });
+  const begun = lease.leads === true ? { begun: begunOf(lease, run) } : {};
+  const relayed = await relay(job, { ...exchanged, fetch, pipe, lookTimer: plainTimer, edited, ...begun });
   if (relayed.kind === "failed") {
     await tape?.record(relayed.outcome);
     return { ...relayed, outcome: content?.in(relayed.outcome) ?? relayed.outcome, upstream };

@@ -33,15 +33,19 @@ export async function relayCall(
   deps: CallDeps,
   recording: Recording | null = null,
 ): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
-  const { facts } = request;
+  const { facts, shared } = request;
   const plainFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
-  const callFacts = recording === null ? plainFacts : { ...plainFacts, content: recording.content };
+  const callFacts = {
+    ...plainFacts,
+    ...(shared === undefined ? {} : { shared }),
+    ...(recording === null ? {} : { content: recording.content }),
+  };
   const { end, usage } = await executeCall(
-    // What an upstream stores is written with the settlement, which credit does not carry.
+    // What an upstream stores is written with the settlement, which credit does not carry. The run object has calls wait that share a beginning.
     {
       facts: callFacts,
       ...{ deadlineMs: RELAY_QUEUE_MS_MAX, onLost: "retry", waitsForGate: false },
-      mayUseCredit: facts.endpoint !== "responses" && recording === null,
+      mayUseCredit: facts.endpoint !== "responses" && recording === null && shared === undefined,
       ...(recording === null ? {} : { epoch: recording.epoch }),
     },
     async (attempt) => {

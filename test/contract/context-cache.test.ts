@@ -369,4 +369,41 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls at %s whose beginning", (
       expect(JSON.stringify(provider.seen[0]).match(/cache_control|prompt_cache/g)).toHaveLength(1);
     },
   );
+
+  it.each([
+    ["in a message", false, true],
+    ["in a message", false, false],
+    ["in a system message", true, true],
+  ])(
+    "their client has marked %s have a leader on /v1, from the first on (system %s, stream %s)",
+    async (_, isSystem, stream) => {
+      const calls = 6;
+      const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 } });
+      const isAnthropic = model.startsWith("claude");
+      const relayed = async (text: string): Promise<void> => {
+        const content = [{ type: "text", text }];
+        const user = { role: "user", content: isSystem ? content : [block, ...content] };
+        const system = isAnthropic
+          ? { system: [block], messages: [user] }
+          : { messages: [{ role: "system", content: [block] }, user] };
+        const prompt = isSystem ? system : { messages: [user] };
+        const json = { model, max_tokens: 16, ...(stream ? { stream } : {}), ...prompt };
+        const path = isAnthropic ? "/v1/messages" : "/v1/chat/completions";
+        const answer = await gateway.fetch(path, { json, token });
+        expect([answer.status, await answer.text()]).toEqual([200, expect.stringContaining("Fine.")]);
+      };
+      await Promise.all(questions.slice(0, calls).map((question) => relayed(question)));
+      const bill = provider.bill();
+      expect([bill.calls, bill.writeTokens, bill.readTokens]).toEqual([calls, TOKENS, TOKENS * (calls - 1)]);
+      expect(JSON.stringify(provider.seen[0]).match(/cache_control|prompt_cache/g)).toHaveLength(1);
+      const spentUsd = async (): Promise<unknown> => {
+        const { usd } = z
+          .looseObject({ usd: z.looseObject({ spent: z.number(), reserved: z.number() }) })
+          .parse(await (await gateway.fetch("/budget", { token })).json());
+        return [usd.spent, usd.reserved];
+      };
+      // `/v1` settles a moment after its answer.
+      await expect.poll(spentUsd).toEqual([expect.closeTo(bill.usd, 8), 0]);
+    },
+  );
 });

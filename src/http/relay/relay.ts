@@ -7,11 +7,13 @@ import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { readJsonBytes } from "../../contract/body.ts";
+import type { SharedPrefix } from "../../call.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { relayCall } from "../../executors/relayed-call.ts";
 import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { BETA_HEADER } from "../../providers/formats/request/betas.ts";
-import { requestReading, withBetas, type Endpoint } from "../../providers/formats/request/read.ts";
+import { markedBeginning } from "../../providers/formats/request/marked-beginning.ts";
+import { requestReading, withBetas, type Endpoint, type RequestFacts } from "../../providers/formats/request/read.ts";
 import { spentBefore, spentOf } from "../replies/usage.ts";
 import { relayedContent } from "../../recordings/content.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
@@ -35,8 +37,10 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   if (panel !== null) return await chatWithPanel(c, runId, panel, body.value);
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recording = await recordingOf(c, runId);
+  const request = { bytes: body.value, facts: facts.value, query: queryOf(c) };
+  const shared = await sharedBeginning(endpoint, body.value, facts.value);
   const relaying = relayCall(
-    { bytes: body.value, facts: facts.value, query: queryOf(c), header: (name) => c.req.header(name) },
+    { ...request, header: (name) => c.req.header(name), ...(shared === null ? {} : { shared }) },
     {
       ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
       ...clientTrace(c),
@@ -67,6 +71,15 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
       return new Response(end.body, { status: end.status, headers });
     }
   }
+}
+
+/** The beginning that the client has marked for the provider's cache; null = none. */
+async function sharedBeginning(
+  endpoint: Endpoint,
+  bytes: Uint8Array,
+  { cacheTtl, object }: RequestFacts,
+): Promise<SharedPrefix | null> {
+  return cacheTtl === null ? null : await inSlices(markedBeginning(endpoint, bytes, object), pause);
 }
 
 /** The hash of what decides the answer of a request: its bytes, and the headers that change what an upstream does. */

@@ -30,9 +30,13 @@ export function relayEvents(
   const known = Promise.withResolvers<RelayEnd>();
   let isReleased = !passes;
   let isClean = true;
+  let hasBegun = false;
   const watched: Tap<StreamOutcome> = {
     feed: (chunk) => {
       exchange.streamBegun();
+      // Headers may come before the provider has read the prompt.
+      if (!hasBegun) deps.begun?.();
+      hasBegun = true;
       const pieces = observer.feed(chunk);
       if (!isReleased) isClean &&= pieces.every((piece) => redactedBytes(piece, upstream) === piece);
       const outcome = observer.early;

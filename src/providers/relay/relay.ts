@@ -25,6 +25,8 @@ export async function relay(job: RelayJob, deps: RelayDeps): Promise<Relayed> {
     const headers = answerHeaders(response.headers, job.upstream);
     return { kind: "answered", status: response.status, headers, body, ended };
   }
+  // The headers of such an answer come when it is made.
+  deps.begun?.();
   return await relayJson(inProgress, response);
 }
 

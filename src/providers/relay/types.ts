@@ -32,6 +32,8 @@ export type RelayDeps = ExchangeDeps & {
   lookTimer: StartTimer;
   /** The streams that this isolate edits. */
   edited: EditedStreams;
+  /** Called once when the answer begins; absent = nobody waits for that. */
+  begun?: () => void;
 };
 
 /** What an answer ended as, known before its last bytes go to the client. `id` is the upstream's id of the answer. */
