@@ -73,7 +73,8 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
       parallel_batches: parallelGroups,
       sequential_queries: totalQueries - parallelQueries,
       total_parallel_queries: parallelQueries,
-      pending_queries: engine.queue.readyCount + engine.queue.delayedCount + engine.attempts.size,
+      pending_queries:
+        engine.queue.readyCount + engine.queue.delayedCount + engine.singleFlight.waiting + engine.attempts.size,
     },
     metrics: {
       wall_ms: since("busyMs"),

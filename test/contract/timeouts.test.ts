@@ -99,8 +99,9 @@ describe("dedupe", () => {
     expect(world.upstream.counters.requests).toBe(2);
     const query = () => run.send("/query", { json: { prompt: "{{latch/all}} q", dedupe: true } });
     const asked = [query(), query(), query()];
-    // Nothing shows that a query waits for another's answer: each has arrived long before so many requests after it are answered.
-    for (let at = 0; at < 30; at++) await documentOf(run);
+    // One is sent, and the others wait for its answer.
+    await expect.poll(async () => (await documentOf(run)).stats.pending_queries).toBe(asked.length);
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
     world.upstream.open("all");
     const replies = (await Promise.all(asked)).map(replyOf);
     expect(replies.map(({ text }) => text)).toEqual(Array.from({ length: 3 }, () => "{{latch/all}} q"));

@@ -1,5 +1,6 @@
 /** The queued slots and the followers of an engine. Reading them changes nothing: no match is removed. */
 import type { Follower } from "../../src/run/leases/single-flight.ts";
+import { groupSeqOf } from "../../src/run/queue/slot.ts";
 import type { EngineState } from "../../src/run/state.ts";
 
 /** Everything in the queue, ready or delayed, as `[groupSeq, slotId]`. */
@@ -22,11 +23,14 @@ export function followersIn(state: EngineState): Follower[] {
   return followers;
 }
 
-/** True if an equal call is in flight, or waits in the queue for its retry. */
+/** True if an equal call is in flight, or waits in the queue for its retry; or one of the same group is queued for both. */
 export function isLed(state: EngineState, { id, call }: Pick<Follower, "id" | "call">): boolean {
   const key = (call === null ? state.deps.factsOf(id) : call.facts).dedupeKey;
   if ([...state.attempts.values()].some(({ lease }) => lease.dedupeKey === key)) return true;
   return queuedIn(state).some(
-    ([groupSeq, slotId]) => groupSeq !== 0 && state.tried.has(slotId) && state.deps.factsOf(slotId).dedupeKey === key,
+    ([groupSeq, slotId]) =>
+      groupSeq !== 0 &&
+      (state.tried.has(slotId) || (call === null && groupSeq === groupSeqOf(id))) &&
+      state.deps.factsOf(slotId).dedupeKey === key,
   );
 }

@@ -1,7 +1,7 @@
 /** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
 import { shareOf } from "../../../src/run/money/admit.ts";
 import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
-import { emitGroupStarted, enqueueSlots, releaseTiers } from "../../../src/run/steps/enqueue.ts";
+import { emitGroupStarted, enqueueSlots, releaseTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Judged } from "../../../src/run/answers/judged-stop.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/run/group/group.ts";
@@ -185,13 +185,14 @@ function start(
     for (const page of pages) run.storedCalls.keepPage(seq, page);
     return startGraph(run.engine, group);
   }
+  const equals: Equals = new Map();
   if (staged) {
     for (const page of store.groups.pageFacts(seq))
-      enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
+      enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models), equals);
   }
   for (const page of pages) {
     run.storedCalls.keepPage(seq, page);
-    enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models));
+    enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models), equals);
   }
   releaseTiers(run.engine, group);
   // The alarm starts the object that feeds its provider.

@@ -5,7 +5,7 @@
 import { Ledger } from "../../../src/run/money/ledger.ts";
 import { readFacts } from "../../../src/run/queue/call-page.ts";
 import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/run/steps/end-slot.ts";
-import { enqueueSlots, releaseTiers, setTiers } from "../../../src/run/steps/enqueue.ts";
+import { enqueueSlots, releaseTiers, setTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import type { Group, GroupHeader } from "../../../src/run/group/group.ts";
 import { restoreExtra } from "../../../src/run/steps/hedge-spend.ts";
 import { eventsAfter, RunLog } from "../../../src/run/log.ts";
@@ -193,8 +193,9 @@ function queueFresh(
     return;
   }
   if (group.graph !== null) return;
+  const equals: Equals = new Map();
   for (const page of store.groups.pageFacts(seq)) {
-    enqueueSlots(engine, group, page.firstIndex, readFacts(page.facts, group.header.models));
+    enqueueSlots(engine, group, page.firstIndex, readFacts(page.facts, group.header.models), equals);
   }
   releaseTiers(engine, group);
 }

@@ -237,7 +237,8 @@ export class ReadyQueue {
   }
 }
 
-function nameOf({ groupSeq, priority, queuedAtMs, upstream }: BucketKey): string {
+/** The name of a bucket: slots with the same one wait for the same. */
+export function nameOf({ groupSeq, priority, queuedAtMs, upstream }: BucketKey): string {
   return `${groupSeq} ${priority} ${queuedAtMs} ${upstream}`;
 }
 

@@ -89,10 +89,17 @@ function finishSlot(
   // Ends without a row of their own are counted with their group's, which is applied again after a restart.
   if (startedAtMs === null && hasRow && record.state === "failed" && record.reason !== null)
     state.countRefused(record.reason.reason);
-  if (startedAtMs === null) requeueFollowers(state, state.singleFlight.end(String(record.id)));
+  if (startedAtMs === null) handOn(state, String(record.id));
   if (hasRow) state.writeSlot(record);
   else state.forgetTried(record.id);
   if (hasEvent) emitSlotEnd(state, group, record, { startedAtMs, endedAtMs: nowMs });
+}
+
+/** A slot has ended without an outcome to share: those that waited for it return to the queue. */
+function handOn(state: EngineState, name: string): void {
+  requeueFollowers(state, state.singleFlight.end(name));
+  const next = state.singleFlight.passOn(name);
+  if (next !== null) state.queue.push(next.bucket, next.id);
 }
 
 /** Counts the vote of a slot that has ended, now or before a restart. One that was cancelled is no member. */

@@ -4,12 +4,12 @@ import type { InstanceLabel, WindowGroup, WindowPosition } from "../leases/concu
 import type { SingleCall } from "../leases/single-call.ts";
 import { atStep } from "../group/progress.ts";
 import type { Group } from "../group/group.ts";
-import type { BucketKey } from "../queue/queue.ts";
+import { nameOf, type BucketKey } from "../queue/queue.ts";
 import { lineOf } from "../gates/route-keys.ts";
 import { sendable } from "../gates/sendable.ts";
 import type { Position, Target } from "../leases/shard.ts";
 import type { Follower } from "../leases/single-flight.ts";
-import { slotIdOf, type SlotFacts } from "../queue/slot.ts";
+import { groupSeqOf, slotIdOf, type SlotFacts } from "../queue/slot.ts";
 import { batchTargetOf } from "./batch-target.ts";
 import type { EngineState } from "../state.ts";
 
@@ -48,18 +48,28 @@ function emitStarted(
   state.log.add({ event: "group_started", count, effectiveParallel, ...more }, groupId, nowMs);
 }
 
+/** The slots of a group that are queued for themselves and for those that are equal to them, by bucket and in-flight key. */
+export type Equals = Map<string, number>;
+
 /**
  * Queues those stored slots of a group, from `firstIndex` on, that have neither run nor ended. Those of strict tiers wait for
- * `releaseTiers`, which must follow the last page.
+ * `releaseTiers`, which must follow the last page. Of equal slots that may share an outcome one is queued.
+ * @param equals Those of the pages before, of one group.
  */
-export function enqueueSlots(state: EngineState, group: Group, firstIndex: number, facts: readonly SlotFacts[]): void {
+export function enqueueSlots(
+  state: EngineState,
+  group: Group,
+  firstIndex: number,
+  facts: readonly SlotFacts[],
+  equals: Equals = new Map(),
+): void {
   setTiers(group, firstIndex, facts);
   if (group.tiers?.isStrict === true) return;
   let last: { fact: SlotFacts; bucket: BucketKey } | null = null;
   for (const [offset, fact] of facts.entries()) {
     // Copies of one call have one object of facts, and wait in one bucket.
     const known = last?.fact === fact ? last.bucket : null;
-    const bucket = enqueueFresh(state, group, { index: firstIndex + offset, fact, bucket: known });
+    const bucket = enqueueFresh(state, group, { index: firstIndex + offset, fact, bucket: known }, equals);
     if (bucket !== null) last = { fact, bucket };
   }
 }
@@ -69,6 +79,7 @@ function enqueueFresh(
   state: EngineState,
   group: Group,
   { index, fact, bucket: known }: { index: number; fact: SlotFacts; bucket: BucketKey | null },
+  equals: Equals,
 ): BucketKey | null {
   const isFresh = group.stateOf(index) === "queued" && group.attempts[index] === 0;
   if (!isFresh || group.provider?.isClaimed(index) === true) return null;
@@ -78,9 +89,31 @@ function enqueueFresh(
   }
   const slotId = slotIdOf(group.header.seq, index);
   const bucket = known ?? bucketOf(state, group, fact);
-  state.queue.push(bucket, slotId);
-  if (group.header.replay !== undefined) state.replayQueue.add(slotId);
+  // Each slot of a run that records may have an answer of its own.
+  if (group.header.replay !== undefined) {
+    state.queue.push(bucket, slotId);
+    state.replayQueue.add(slotId);
+  } else if (!joinsEqual(state, { slotId, dedupeKey: fact.dedupeKey, bucket }, equals))
+    state.queue.push(bucket, slotId);
   return bucket;
+}
+
+/** Whether a slot shares the outcome of an equal one of its group, which is in flight or queued for both. */
+function joinsEqual(
+  { singleFlight }: EngineState,
+  { slotId, dedupeKey, bucket }: { slotId: number; dedupeKey: string | undefined; bucket: BucketKey },
+  equals: Equals,
+): boolean {
+  if (dedupeKey === undefined) return false;
+  // An equal call of another group may come to lead before this slot would start.
+  const leader = Number(singleFlight.leaderOf(dedupeKey));
+  if (groupSeqOf(leader) === bucket.groupSeq)
+    return singleFlight.follow(dedupeKey, String(slotId), { bucket, id: slotId, call: null });
+  const key = `${nameOf(bucket)} ${dedupeKey}`;
+  const first = equals.get(key);
+  if (first === undefined) equals.set(key, slotId);
+  else singleFlight.addCopy(String(first), bucket, slotId);
+  return first !== undefined;
 }
 
 /** Notes the tiers of a group's slots, from `firstIndex` on, before any of them ends. */
@@ -92,9 +125,10 @@ export function setTiers({ tiers }: Group, firstIndex: number, facts: readonly P
 /** Queues the slots of strict tiers that may start now, because the tiers before theirs have ended. */
 export function releaseTiers(state: EngineState, group: Group): void {
   if (group.tiers === null || group.drained !== null) return;
+  const equals: Equals = new Map();
   for (const index of group.tiers.takeReleased()) {
     const fact = state.deps.factsOf(slotIdOf(group.header.seq, index));
-    enqueueFresh(state, group, { index, fact, bucket: null });
+    enqueueFresh(state, group, { index, fact, bucket: null }, equals);
   }
 }
 
@@ -186,10 +220,20 @@ function rejoined(
 }
 
 /**
- * Returns followers to their buckets: they do not get their leader's outcome, and the first to start leads the others.
+ * Returns followers of one call to their buckets: they do not get its outcome. Of the slots in a bucket the first is queued for all
+ * of them; of those that are queued then, the first to start leads the others.
  */
 export function requeueFollowers(state: EngineState, followers: readonly Follower[]): void {
-  for (const { bucket, id } of followers) state.queue.push(bucket, id);
+  const firsts = new Map<string, number>();
+  for (const { bucket, id, call } of followers) {
+    const first = call === null ? firsts.get(nameOf(bucket)) : undefined;
+    if (first !== undefined) {
+      state.singleFlight.addCopy(String(first), bucket, id);
+      continue;
+    }
+    state.queue.push(bucket, id);
+    if (call === null) firsts.set(nameOf(bucket), id);
+  }
 }
 
 /** Added to the queueing time of background work, ms (1,000 years): later than any other call is queued. */

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 import { cancelGroup } from "../../../../src/run/steps/cancel.ts";
 import { expireQueued } from "../../../../src/run/steps/deadline.ts";
 import { SingleFlight, type Follower } from "../../../../src/run/leases/single-flight.ts";
-import { drainGroup } from "../../../../src/run/steps/end-slot.ts";
+import { cancelQueuedSlot, drainGroup } from "../../../../src/run/steps/end-slot.ts";
 import { endCall, endCalls } from "../../../../src/run/steps/end-call.ts";
+import { enqueueSlots, type Equals } from "../../../../src/run/steps/enqueue.ts";
 import { expireLeases, settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";
 import { LEASE_TTL_MS } from "../../../../src/limits.ts";
-import { alike, failure, success, TestEngine } from "../../../support/engine.ts";
+import { alike, failure, makeFacts, makeHeader, success, TestEngine } from "../../../support/engine.ts";
 
 const FIRST = slotIdOf(1, 0);
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
@@ -62,6 +63,111 @@ describe("single flight", () => {
     for (const id of [1, 2, 3, 4]) flights.follow("k", `slot ${id}`, follower(id));
     expect(flights.remove(({ id }) => id % 2 === 0)).toEqual([follower(2), follower(4)]);
     expect(flights.end("a")).toEqual([follower(1), follower(3)]);
+  });
+});
+
+describe("copies of a queued slot", () => {
+  const bucket = { groupSeq: 1, upstream: "acme", priority: 2, queuedAtMs: 0 } as const;
+  const copy = (id: number): Follower => ({ bucket, id, call: null });
+
+  it("follow it when it leads, and whom it follows", () => {
+    const flights = new SingleFlight();
+    for (const id of [2, 3]) flights.addCopy("1", bucket, id);
+    flights.lead("k", "1");
+    flights.addCopy("4", bucket, 5);
+    expect(flights.follow("k", "4", copy(4))).toBe(true);
+    expect(flights.end("1")).toEqual([copy(2), copy(3), copy(4), copy(5)]);
+  });
+
+  it("are passed on to the first of them if it ends before that, one after the other", () => {
+    const flights = new SingleFlight();
+    for (const id of [2, 3, 4]) flights.addCopy("1", bucket, id);
+    expect([flights.passOn("1"), flights.passOn("1"), flights.passOn("2")]).toEqual([copy(2), null, copy(3)]);
+    flights.lead("k", "3");
+    expect(flights.end("3")).toEqual([copy(4)]);
+  });
+
+  it("can be removed, those that have been passed on too", () => {
+    const flights = new SingleFlight();
+    for (const id of [2, 3, 4]) flights.addCopy("1", bucket, id);
+    flights.passOn("1");
+    expect(flights.remove(({ id }) => id === 3)).toEqual([copy(3)]);
+    expect([flights.passOn("2"), flights.passOn("4")]).toEqual([copy(4), null]);
+  });
+});
+
+describe("equal slots of a batch", () => {
+  it("are decided when it is opened: one is queued for all, so that none is sent again, however narrow the run", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.open([EQUAL, {}, EQUAL, EQUAL]);
+    expect(engine.state.queue.readyCount).toBe(2);
+    expect(engine.startAll(0)).toEqual(["1:0"]);
+    settle(engine.state, `${FIRST}.1`, success(), 10);
+    expect(group.counts).toMatchObject({ completed: 3, queued: 1 });
+    expect(engine.startAll(20)).toEqual(["1:1"]);
+  });
+
+  it("are decided over all of its pages", () => {
+    const engine = new TestEngine({ width: 1 });
+    const group = engine.state.openGroup(makeHeader({ seq: 1, count: 3 }));
+    const equals: Equals = new Map();
+    for (let page = 0; page < 3; page++) enqueueSlots(engine.state, group, page, [makeFacts(EQUAL)], equals);
+    expect(engine.state.queue.readyCount).toBe(1);
+  });
+
+  it("do not wait for one of another priority", () => {
+    const engine = new TestEngine({ width: 1 });
+    engine.open([EQUAL, { ...EQUAL, priority: 4 }]);
+    expect(engine.state.queue.readyCount).toBe(2);
+  });
+
+  it("share the outcome of an equal call in flight that another one leads", () => {
+    const engine = new TestEngine({ width: 2 });
+    engine.call("lead", 0, EQUAL);
+    expect(engine.startAll(0)).toEqual(["lead"]);
+    const group = engine.open(alike(3, EQUAL));
+    expect(engine.startAll(0)).toEqual([]);
+    settle(engine.state, "lead.1", success(), 10);
+    expect(group.counts).toMatchObject({ completed: 3 });
+  });
+
+  it("go on with the next of them if the one that is queued for all is cancelled", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(3, EQUAL));
+    cancelQueuedSlot(engine.state, group, FIRST, STOPPED, 5);
+    expect(engine.startAll(10)).toEqual(["1:1"]);
+    settle(engine.state, `${FIRST + 1}.1`, success(), 20);
+    expect(group.counts).toMatchObject({ completed: 2, cancelled: 1 });
+  });
+
+  it("end with their group before any of them has started", () => {
+    const engine = new TestEngine();
+    const group = engine.open(alike(3, EQUAL));
+    cancelGroup(engine.state, group, STOPPED, 5);
+    expect([group.status, group.counts.cancelled, engine.state.queue.readyCount]).toEqual(["cancelled", 3, 0]);
+    expect(engine.startAll(10)).toEqual([]);
+  });
+
+  it("are each refused if nothing can be paid, and each once", () => {
+    const engine = new TestEngine({ limits: { usd: 1 } });
+    const group = engine.open(alike(50, EQUAL));
+    for (let turn = 0; group.counts.queued > 0 && turn < 60; turn++) {
+      engine.startAll(turn);
+      engine.state.turnShare.renew();
+    }
+    expect(group.counts).toMatchObject({ failed: 50, queued: 0 });
+    const ends = engine.state.log.take()?.events.filter(({ event }) => event === "slot_completed");
+    expect(ends).toHaveLength(50);
+  });
+
+  it("follow a leader in flight that an earlier instance of the run has started", () => {
+    const engine = new TestEngine({ width: 1 });
+    engine.state.singleFlight.lead("k", String(FIRST));
+    const group = engine.state.openGroup(makeHeader({ seq: 1, count: 3 }));
+    group.step(0, "running", 0);
+    enqueueSlots(engine.state, group, 0, [makeFacts(EQUAL), makeFacts(EQUAL), makeFacts(EQUAL)]);
+    expect(engine.state.queue.readyCount).toBe(0);
+    expect(engine.state.singleFlight.end(String(FIRST)).map(({ id }) => id)).toEqual([FIRST + 1, FIRST + 2]);
   });
 });
 
