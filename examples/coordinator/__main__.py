@@ -89,7 +89,7 @@ def main():
     read.add_argument("--once", action="store_true", help="monitor: look once")
     read.add_argument("--all", action="store_true", help="apply: also what no review approved")
     read.add_argument("--tty", action="store_true", help="give command-line agents a terminal")
-    read.add_argument("--width", type=int, default=MAX_WORKERS, help="worker: agents side by side")
+    read.add_argument("--width", type=int, default=MAX_WORKERS, help="command-line agents side by side in one worker")
     given = read.parse_args()
     if given.command not in COMMANDS:
         given.command, given.request = "run", given.command or given.request

@@ -43,7 +43,7 @@ def coordinate(given):
         else:
             end_of(folder, results, task, agent, None, problem, 0.0)
     needs_worker = any(agents.is_pull(assigned[task["id"]]) for task in sent)
-    worker = agents.start_worker(MAX_WORKERS, given.tty) if needs_worker else None
+    worker = agents.start_worker(given.width, given.tty) if needs_worker else None
     try:
         conflicts, speedup = send(given, folder, sent, assigned, results, found) if sent else ([], None)
         found.sort(key=lambda edit: edit["task"])
