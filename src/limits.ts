@@ -351,10 +351,15 @@ export const MODEL_PATTERNS_MAX = 64;
 export const WINDOW_MS_MAX = 10_000;
 /** Coalescing window of a run whose request names none, ms: parallel sub-agent runners in the field use the same. */
 export const WINDOW_MS_DEFAULT = 50;
+/**
+ * A window slides while calls arrive: it closes this many times its length after its first call at the latest. Clients open the
+ * connections of calls at once one after another, which takes a few windows at most; a steady stream of calls is no group.
+ */
+export const WINDOW_SLIDES_MAX = 4;
 /** Models that one executor's totals count apart: they are part of a row that is rewritten with every settlement. */
 export const MODELS_COUNTED_MAX = 32;
 /**
- * Groups of single calls that are remembered until they end, so that their end can be emitted: each is a few numbers.
+ * Groups of single calls that are remembered until they end, so that their beginning and end can be emitted: each is a few numbers.
  */
 export const WINDOW_GROUPS_KEPT = 256;
 /**

@@ -18,6 +18,8 @@ export function endRun(run: RunState, status: EndStatus, nowMs: number): void {
   if (!run.end(status, nowMs)) return;
   const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
   endQueued(run, reason, nowMs);
+  // No call can join its last group of single calls any more.
+  run.engine.window.flush();
   run.engine.credits.recall();
   if (status !== "cancelled") return;
   giveUp(run.engine, () => true, reason, nowMs);

@@ -57,14 +57,26 @@ export function fold(view: View, event: WatchEvent): void {
 
 function startGroup(view: View, { parallel_group_id: id, count }: EventOf<"group_started">): void {
   if (id === null) return;
+  const group = newGroup(view, id);
+  group.count = Math.max(group.count, count);
+}
+
+/** The group of this id, added if the view does not have it. */
+function newGroup(view: View, id: string): GroupView {
+  const known = view.groups.get(id);
+  if (known !== undefined) return known;
   const tally = { ok: 0, failed: 0, cancelled: 0 };
-  view.groups.set(id, { id, count, tally, active: new Map(), ended: new Map(), failures: [] });
+  const group = { id, count: 0, tally, active: new Map(), ended: new Map(), failures: [] };
+  view.groups.set(id, group);
   keepNewest(view.groups, GROUPS_MAX);
+  return group;
 }
 
 function startAttempt(view: View, event: EventOf<"attempt_started">): void {
-  const group = groupOf(view, event);
   const key = callKey(event);
+  // Single calls start before their group is announced: it is when all of them are known.
+  const { parallel_group_id: id } = event;
+  const group = id === null ? null : newGroup(view, id);
   // The first of several single calls starts before it is known that it will be part of a group.
   if (group !== null) view.single.delete(key);
   const calls = group?.active ?? view.single;
@@ -126,7 +138,7 @@ function activeCall(view: View, event: CallEvent): ActiveCall | null {
   return groupOf(view, event)?.active.get(key) ?? view.single.get(key) ?? null;
 }
 
-/** A group of single calls is announced with two calls; others may join it. */
+/** A group of single calls is announced when all of them are known; some have started by then. */
 function growToKnown(group: GroupView): void {
   group.count = Math.max(group.count, total(group.tally) + group.active.size);
 }

@@ -108,7 +108,7 @@ export const runBody = strictFields({
     .max(WINDOW_MS_MAX)
     .optional()
     .meta({
-      description: `Calls of /query that arrive within this time of the first, ms, form one group; default ${WINDOW_MS_DEFAULT}`,
+      description: `Calls of /query that arrive within this time of each other, ms, form one group; default ${WINDOW_MS_DEFAULT}`,
     }),
   unpriced: z.enum(["refuse", "free"]).optional(),
   retention_s: z

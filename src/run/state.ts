@@ -448,8 +448,11 @@ export class EngineState {
     this.log.add(event, parallelGroupId, nowMs);
   }
 
-  /** Emits the end of groups of single calls. */
-  emitWindowEnds(nowMs: number): void {
+  /** Emits the beginning of groups of single calls whose calls are all known, and the end of those whose calls have ended. */
+  emitWindows(nowMs: number): void {
+    for (const { id, members: count } of this.window.takeClosed(nowMs)) {
+      this.log.add({ event: "group_started", count, effectiveParallel: Math.min(count, this.width) }, id, nowMs);
+    }
     for (const group of this.window.takeEnded(nowMs)) this.log.add(windowEnd(group), group.id, nowMs);
   }
 
@@ -482,7 +485,7 @@ export class EngineState {
     for (const { lease, shard } of this.#begun) if (!isApart(lease)) this.#dirtyShards.add(shard);
     const shards = new Set([...this.#dirtyShards, ...this.#laggingShards]);
     // Groups of single calls are stored with the events of their calls: in the row of a shard, which takes the place of the log's.
-    if (shards.size === 0 && this.log.urgent && this.window.wasAnnounced) shards.add(this.directShard());
+    if (shards.size === 0 && this.log.urgent && this.window.wasFormed) shards.add(this.directShard());
     const writes = {
       shards: [...shards],
       apart: this.#begun.filter(({ shard }) => !shards.has(shard)),
@@ -500,7 +503,7 @@ export class EngineState {
 
   /** What the first row of a shard that a turn writes has of the groups of single calls; its other rows have `upTo` alone. */
   get storedWindows(): Pick<StoredShard, "upTo" | "windows"> {
-    if (!this.window.wasAnnounced) return {};
+    if (!this.window.wasFormed) return {};
     const windows = this.window.stored;
     return { upTo: this.log.lastSeq, ...(windows.length === 0 ? {} : { windows }) };
   }

@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { logOf } from "./following.ts";
 import { documentOf, errorOf, replyOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 let world: World;
@@ -81,7 +82,7 @@ describe("concurrent calls", () => {
   const send = async (run: RunAccess, prompts: string[]) =>
     (await Promise.all(prompts.map((prompt) => run.send("/query", { json: { prompt } })))).map(replyOf);
 
-  it("of one coalescing window are one parallel group, logged at the second call", async () => {
+  it("of one coalescing window are one parallel group, announced once, with all of them", async () => {
     const run = await world.openRun({ default_model: model, window_ms: 10_000 });
     const replies = await send(
       run,
@@ -97,6 +98,9 @@ describe("concurrent calls", () => {
       total_parallel_queries: 3,
       pending_queries: 0,
     });
+    await run.send(`/runs/${run.id}/flush`, { method: "POST" });
+    const started = (await logOf(run)).filter(({ event_type: type }) => type === "group_started");
+    expect(started).toMatchObject([{ parallel_group_id: replies[0]?.parallel_group_id, count: 3 }]);
   });
 
   it("of two coalescing windows are no group, and count as sequential", async () => {

@@ -273,7 +273,7 @@ export class RunUnderTest {
   #finishTurn(flush: boolean): Reason[] {
     const { state, nowMs } = this;
     this.gates.reply(state, nowMs);
-    state.emitWindowEnds(nowMs);
+    state.emitWindows(nowMs);
     for (const { call, reason } of expireQueued(state, this.#waitingFor, nowMs)) this.#endAtGate(call, reason);
     const { assignments, refused, waitingFor } = dispatch(state, new Map(this.#waiting), nowMs);
     this.#waitingFor = waitingFor;

@@ -168,9 +168,16 @@ export class RunState {
     if (group === null) return;
     const count = numberOf(fields, "count");
     const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
-    const seen = { calls: [], ended: 0, status: null, retryOf: textOf(fields, "retry_of") };
-    const number = this.groups.get(group)?.number ?? this.groups.size + 1;
-    this.groups.set(group, { id: group, number, startMs: atMs, endMs: null, count, ...seen, tasks, taskOf: null });
+    Object.assign(this.#groupAt(group, atMs), { count, tasks, retryOf: textOf(fields, "retry_of") });
+  }
+
+  #groupAt(id: string, atMs: number): GroupState {
+    const known = this.groups.get(id);
+    if (known !== undefined) return known;
+    const seen = { calls: [], ended: 0, status: null, retryOf: null, tasks: null, taskOf: null };
+    const group: GroupState = { id, number: this.groups.size + 1, startMs: atMs, endMs: null, count: 0, ...seen };
+    this.groups.set(id, group);
+    return group;
   }
 
   #groupCompleted({ group, atMs, fields }: LogLine): void {
@@ -259,7 +266,8 @@ export class RunState {
     if (known !== undefined) return known;
     const index = typeof line.fields["index"] === "number" ? line.fields["index"] : null;
     const attempts: Attempt[] = [];
-    const group = line.group === null ? undefined : this.groups.get(line.group);
+    // Single calls start before their group is announced: it is when all of them are known.
+    const group = line.group === null ? undefined : this.#groupAt(line.group, line.atMs);
     const facts = {
       task: index === null ? null : (group?.taskOf?.(index) ?? null),
       endMs: null,
@@ -280,7 +288,6 @@ export class RunState {
     if (group === undefined) this.single.push(call);
     else {
       group.calls.push(call);
-      // A coalescing window is announced with two calls; more may join.
       group.count = Math.max(group.count, group.calls.length);
     }
     return call;

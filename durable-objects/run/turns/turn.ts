@@ -47,7 +47,7 @@ export class Turns {
   finish(nowMs: number, flush: Flush): void {
     const run = this.#run;
     this.#loseExpired(nowMs);
-    run.engine.emitWindowEnds(nowMs);
+    run.engine.emitWindows(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
     if (openJudgeCalls(run, this.#store, nowMs)) run.laneStarts.need();

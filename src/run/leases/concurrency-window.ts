@@ -1,9 +1,10 @@
 /**
- * The coalescing window: single calls that arrive within `windowMs` of the first form a parallel group. The first call
- * opens the window, which does not slide. No call waits for it: a call is dispatched at once and labelled afterwards,
- * and a group is announced when its second member arrives, so a lone call never belongs to one.
+ * The coalescing window: single calls that arrive together form a parallel group. A window closes `windowMs` after its last
+ * call, and at the latest WINDOW_SLIDES_MAX times that after its first. No call waits for it: a call is dispatched at once
+ * and labelled afterwards. A group has its id from its second call on, so a lone call never belongs to one. It is announced
+ * once, when all its calls are known.
  */
-import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED } from "../../limits.ts";
+import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../limits.ts";
 
 /** A call's position in its window: the second call forms a group with the first. */
 export type WindowPosition = "alone" | "second" | "later";
@@ -12,7 +13,14 @@ export type WindowPosition = "alone" | "second" | "later";
  * A call's place in a window that an instance of the gateway keeps while it has credit: when the window opened, its
  * group's id if it has one by now, and the call's position.
  */
-export type CallLabel = { openedAgoMs: number; windowNumber: number; id: string | null; position: WindowPosition };
+export type CallLabel = {
+  openedAgoMs: number;
+  windowNumber: number;
+  id: string | null;
+  position: WindowPosition;
+  /** When the window closes if no further call arrives; negative = it has closed. Absent = `windowMs` after it has opened. */
+  closesInMs?: number;
+};
 
 /** The same, with the credit of the instance. */
 export type InstanceLabel = CallLabel & { creditId: string };
@@ -27,6 +35,8 @@ export type StoredWindow = { id: string } & Pick<
 > & {
     /** Of an instance with credit that may have calls which it has not reported: its id, and the window's number. */
     reported?: string;
+    /** Absent = the log has its beginning. */
+    isUnannounced?: true;
   };
 
 /** A group of single calls. */
@@ -34,6 +44,10 @@ export class WindowGroup {
   /** null until its second member arrives. */
   id: string | null = null;
   readonly openedAtMs: number;
+  /** From then on no call joins it. */
+  closesAtMs: number;
+  /** Whether the log has its beginning. */
+  isAnnounced = false;
   members = 1;
   completed = 0;
   failed = 0;
@@ -45,12 +59,14 @@ export class WindowGroup {
   /** Set for a group that an earlier instance of the run has announced. */
   readonly isRestored: boolean;
 
-  constructor(openedAtMs: number, restored: StoredWindow | null = null) {
+  constructor(openedAtMs: number, closesAtMs: number, restored: StoredWindow | null = null) {
     this.openedAtMs = openedAtMs;
+    this.closesAtMs = closesAtMs;
     this.endedAtMs = openedAtMs;
     this.isRestored = restored !== null;
     if (restored === null) return;
     this.id = restored.id;
+    this.isAnnounced = restored.isUnannounced !== true;
     this.members = restored.completed + restored.failed;
     this.completed = restored.completed;
     this.failed = restored.failed;
@@ -84,13 +100,13 @@ export class WindowGroup {
 
 export class CoalescingWindow {
   #current: WindowGroup | null = null;
-  /** Announced groups whose end has not been emitted, oldest first. */
-  #announced = new Map<string, WindowGroup>();
+  /** Groups whose end has not been emitted, oldest first. */
+  #formed = new Map<string, WindowGroup>();
   /** Windows of instances with credit that may have calls which were not reported, by instance and number. */
   #reported = new Map<string, WindowGroup>();
   /** The groups of calls between two attempts, by call, oldest first. */
   #between = new Map<string, WindowGroup>();
-  #wasAnnounced = false;
+  #wasFormed = false;
   readonly #windowMs: number;
   readonly #newGroupId: (nowMs: number) => string;
 
@@ -99,17 +115,21 @@ export class CoalescingWindow {
     this.#newGroupId = newGroupId;
   }
 
-  /** Adds a call that arrives now. `position` is "second" when this call has formed the group. */
-  join(nowMs: number): { group: WindowGroup; position: WindowPosition } {
+  /**
+   * Adds a call. `position` is "second" when this call has formed the group.
+   * @param arrivedAtMs When its Worker got it: one that has waited on its way belongs to those that it arrived with.
+   */
+  join(nowMs: number, arrivedAtMs = nowMs): { group: WindowGroup; position: WindowPosition } {
     const open = this.#current;
-    if (open === null || nowMs >= this.#closesAtMs(open)) {
-      this.#current = new WindowGroup(nowMs);
+    if (open === null || open.isAnnounced || this.#windowMs === 0 || arrivedAtMs >= open.closesAtMs) {
+      this.#current = new WindowGroup(nowMs, nowMs + this.#windowMs);
       return { group: this.#current, position: "alone" };
     }
     open.members += 1;
+    open.closesAtMs = Math.max(open.closesAtMs, Math.min(nowMs + this.#windowMs, this.#lastCloseMs(open)));
     if (open.id !== null) return { group: open, position: "later" };
     open.id = this.#newGroupId(open.openedAtMs);
-    this.#announce(open.id, open);
+    this.#keep(open.id, open);
     return { group: open, position: "second" };
   }
 
@@ -119,17 +139,18 @@ export class CoalescingWindow {
    */
   joinReported(
     instance: string,
-    { windowNumber, openedAgoMs, id, position }: CallLabel,
+    { windowNumber, openedAgoMs, id, position, closesInMs = this.#windowMs - openedAgoMs }: CallLabel,
     nowMs: number,
   ): { group: WindowGroup; position: WindowPosition } {
     const key = `${instance} ${windowNumber}`;
     const known = this.#reported.get(key);
-    const group = known ?? new WindowGroup(nowMs - openedAgoMs);
+    const group = known ?? new WindowGroup(nowMs - openedAgoMs, nowMs + closesInMs);
     if (known === undefined) this.#reported.set(key, group);
     else group.members += 1;
+    group.closesAtMs = Math.max(group.closesAtMs, nowMs + closesInMs);
     if (id !== null && group.id === null) {
       group.id = id;
-      this.#announce(id, group);
+      this.#keep(id, group);
     }
     return { group, position };
   }
@@ -137,32 +158,33 @@ export class CoalescingWindow {
   /** The instance has reported every call that arrived before now: its windows that are over have all their calls. */
   reportedUntil(instance: string, nowMs: number): void {
     for (const [key, group] of this.#reported)
-      if (key.startsWith(`${instance} `) && this.#closesAtMs(group) <= nowMs) this.#reported.delete(key);
+      if (key.startsWith(`${instance} `) && group.closesAtMs <= nowMs) this.#reported.delete(key);
   }
 
-  /** True once a group was announced, by this instance of the run or an earlier one. */
-  get wasAnnounced(): boolean {
-    return this.#wasAnnounced;
+  /** True once two calls have formed a group, in this instance of the run or an earlier one. */
+  get wasFormed(): boolean {
+    return this.#wasFormed;
   }
 
-  /** The newest announced groups that have not ended, as they are stored. */
+  /** The newest groups that have not ended, as they are stored. */
   get stored(): StoredWindow[] {
-    if (this.#announced.size === 0) return [];
+    if (this.#formed.size === 0) return [];
     const keys = new Map([...this.#reported].map(([key, group]) => [group, key]));
-    return [...this.#announced].slice(-WINDOW_GROUPS_STORED).map(([id, group]) => {
+    return [...this.#formed].slice(-WINDOW_GROUPS_STORED).map(([id, group]) => {
       const { openedAtMs, completed, failed, peakParallel, sequentialMs, costNanoUsd, endedAtMs } = group;
       const reported = keys.get(group);
       const figures = { openedAtMs, completed, failed, peakParallel, sequentialMs, costNanoUsd, endedAtMs };
-      return { id, ...figures, ...(reported === undefined ? {} : { reported }) };
+      const begun = group.isAnnounced ? {} : { isUnannounced: true as const };
+      return { id, ...figures, ...(reported === undefined ? {} : { reported }), ...begun };
     });
   }
 
-  /** Takes over the groups that an earlier instance of the run has stored. `wasAnnounced`: whether it ever announced one. */
-  restore(stored: readonly StoredWindow[], wasAnnounced: boolean): void {
-    this.#wasAnnounced ||= wasAnnounced;
+  /** Takes over the groups that an earlier instance of the run has stored. `wasFormed`: whether it ever had one. */
+  restore(stored: readonly StoredWindow[], wasFormed: boolean): void {
+    this.#wasFormed ||= wasFormed;
     for (const window of stored) {
-      const group = new WindowGroup(window.openedAtMs, window);
-      this.#announce(window.id, group);
+      const group = new WindowGroup(window.openedAtMs, window.openedAtMs + this.#windowMs, window);
+      this.#keep(window.id, group);
       if (window.reported !== undefined) this.#reported.set(window.reported, group);
     }
   }
@@ -187,9 +209,9 @@ export class CoalescingWindow {
     return this.#current;
   }
 
-  /** The announced group of this id, while it has not ended. */
+  /** The group of this id, while it has not ended. */
   byId(id: string): WindowGroup | null {
-    return this.#announced.get(id) ?? null;
+    return this.#formed.get(id) ?? null;
   }
 
   /** Remembers the group of a call whose attempt has ended and that may be retried. */
@@ -216,36 +238,46 @@ export class CoalescingWindow {
     this.#current = null;
   }
 
+  /** The groups that no call can join any more and whose beginning the log has not: from now on it has. */
+  takeClosed(nowMs: number): WindowGroup[] {
+    return this.#closed(nowMs).filter((group) => {
+      const isNew = !group.isAnnounced;
+      group.isAnnounced = true;
+      return isNew;
+    });
+  }
+
   /** Removes and returns the groups that no call can join any more and whose calls have all ended. */
   takeEnded(nowMs: number): WindowGroup[] {
-    const ended: WindowGroup[] = [];
-    const unreported = new Set(this.#reported.values());
-    for (const [id, group] of this.#announced) {
-      if (!group.done || unreported.has(group) || (group === this.#current && nowMs < this.#closesAtMs(group)))
-        continue;
-      this.#announced.delete(id);
-      ended.push(group);
-    }
+    const ended = this.#closed(nowMs).filter((group) => group.done);
+    for (const { id } of ended) if (id !== null) this.#formed.delete(id);
     return ended;
   }
 
-  /** When the window of a group ends whose calls have all ended; null if there is none. */
+  /** When a group that has formed can be announced, or ends whose calls have all ended; null if there is none. */
   get nextEndMs(): number | null {
     const open = this.#current;
-    return open !== null && open.id !== null && open.done && this.#announced.has(open.id)
-      ? this.#closesAtMs(open)
-      : null;
+    const isOpen = open !== null && open.id !== null && this.#formed.has(open.id);
+    return isOpen && (open.done || !open.isAnnounced) ? open.closesAtMs : null;
   }
 
-  #announce(id: string, group: WindowGroup): void {
-    this.#announced.set(id, group);
-    this.#wasAnnounced = true;
+  /** The groups that no call can join any more. */
+  #closed(nowMs: number): WindowGroup[] {
+    if (this.#formed.size === 0) return [];
+    const unreported = new Set(this.#reported.values());
+    const isOpen = (group: WindowGroup): boolean => group === this.#current && nowMs < group.closesAtMs;
+    return [...this.#formed.values()].filter((group) => !unreported.has(group) && !isOpen(group));
+  }
+
+  #keep(id: string, group: WindowGroup): void {
+    this.#formed.set(id, group);
+    this.#wasFormed = true;
     // A call whose client left between two attempts never ends, so its group must not be kept for ever.
-    const oldest = this.#announced.size > WINDOW_GROUPS_KEPT ? this.#announced.keys().next().value : undefined;
-    if (oldest !== undefined) this.#announced.delete(oldest);
+    const oldest = this.#formed.size > WINDOW_GROUPS_KEPT ? this.#formed.keys().next().value : undefined;
+    if (oldest !== undefined) this.#formed.delete(oldest);
   }
 
-  #closesAtMs(group: WindowGroup): number {
-    return group.openedAtMs + this.#windowMs;
+  #lastCloseMs(group: WindowGroup): number {
+    return group.openedAtMs + WINDOW_SLIDES_MAX * this.#windowMs;
   }
 }

@@ -21,31 +21,14 @@ export type CallRequest = Omit<SingleCall, "queuedAtMs" | "window" | "windowPosi
   label?: InstanceLabel;
 };
 
-/**
- * Emits that a group was opened. A single call that is stored as a group emits it only as the second of its coalescing
- * window, for both.
- */
+/** Emits that a group was opened. A single call that is stored as a group is announced with its coalescing window. */
 export function emitGroupStarted(state: EngineState, group: Group, nowMs: number): void {
   const { single, count, concurrency, graph, retryOf } = group.header;
+  if (single !== null) return;
   const tasks = graph === undefined || graph.ordersOnly === true ? {} : { tasks: graph.tasks };
   const more = { ...tasks, ...(retryOf === undefined ? {} : { retryOf }) };
-  if (single === null) emitStarted(state, group.parallelGroupId, { count, concurrency, ...more }, nowMs);
-  else if (single === "second") emitStarted(state, group.parallelGroupId, { count: 2, concurrency }, nowMs);
-}
-
-/** Emits that the second call of a coalescing window has formed its group. */
-export function emitWindowStart(state: EngineState, window: WindowGroup, nowMs: number): void {
-  emitStarted(state, window.id, { count: 2, concurrency: 2 }, nowMs);
-}
-
-function emitStarted(
-  state: EngineState,
-  groupId: string | null,
-  { count, concurrency, ...more }: { count: number; concurrency: number; tasks?: number; retryOf?: string },
-  nowMs: number,
-): void {
   const effectiveParallel = Math.min(count, concurrency, state.width);
-  state.log.add({ event: "group_started", count, effectiveParallel, ...more }, groupId, nowMs);
+  state.log.add({ event: "group_started", count, effectiveParallel, ...more }, group.parallelGroupId, nowMs);
 }
 
 /** The slots of a group that are queued for themselves and for those that are equal to them, by bucket and in-flight key. */
@@ -153,8 +136,7 @@ export function enqueueCall(
   nowMs: number,
 ): void {
   const { group: window, position: windowPosition } =
-    call.attempt === 1 ? joined(state, label, nowMs) : rejoined(state, call.callId, parallelGroupId);
-  if (windowPosition === "second" && window !== null) emitWindowStart(state, window, nowMs);
+    call.attempt === 1 ? joined(state, label, { nowMs, ageMs }) : rejoined(state, call.callId, parallelGroupId);
   const position = state.addCall({ ...call, queuedAtMs: nowMs, window, windowPosition });
   addTarget(state, call.target, call.position);
   if (call.waitsForGate !== true) sendAnyway(state, lineOf(call.target, call.position));
@@ -204,9 +186,9 @@ function sendAnyway({ lines, upstreams }: EngineState, line: string): void {
 function joined(
   { window, credits }: EngineState,
   label: InstanceLabel | undefined,
-  nowMs: number,
+  { nowMs, ageMs }: { nowMs: number; ageMs: number },
 ): { group: WindowGroup; position: WindowPosition } {
-  if (label === undefined || credits.get(label.creditId) === undefined) return window.join(nowMs);
+  if (label === undefined || credits.get(label.creditId) === undefined) return window.join(nowMs, nowMs - ageMs);
   return window.joinReported(label.creditId, label, nowMs);
 }
 

@@ -7,7 +7,6 @@ import { DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { leaseFor, type Start } from "./dispatch.ts";
-import { emitWindowStart } from "./enqueue.ts";
 import { settle } from "./settle.ts";
 import type { Target } from "../leases/shard.ts";
 import type { EngineState } from "../state.ts";
@@ -109,7 +108,6 @@ function applyChange(
 function start(state: EngineState, credit: Credit, call: CreditedCall, target: Target, atMs: number): void {
   const { callId, facts, onLost, amounts, capTokens, capKind, label } = call;
   const { group: window, position: windowPosition } = state.window.joinReported(credit.id, label, atMs);
-  if (windowPosition === "second") emitWindowStart(state, window, atMs);
   const single: SingleCall = {
     ...{ callId, attempt: 1, facts, target, deadlineMs: null, onLost },
     ...{ queuedAtMs: atMs, window, windowPosition },

@@ -42,7 +42,7 @@ export function restoreWindows({ window }: EngineState, shards: readonly StoredS
 /** Ends the restored groups of single calls none of whose calls is in flight: the calls that wait have left them. */
 export function endWindows(state: EngineState, nowMs: number): void {
   state.window.keepReported((instance) => state.credits.get(instance) !== undefined);
-  state.emitWindowEnds(nowMs);
+  state.emitWindows(nowMs);
 }
 
 /**

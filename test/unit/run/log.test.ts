@@ -334,21 +334,21 @@ describe("single calls in the log", () => {
     engine.startAll(10);
     settle(engine.state, "a.b.1", success(), 90);
     settle(engine.state, "c.1", success(), 100);
-    engine.state.emitWindowEnds(100);
+    engine.state.emitWindows(100);
     const events = eventsOf(engine);
     expect(events.map(({ event, group }) => [event, group !== null])).toEqual([
       ["attempt_started", false],
-      ["group_started", true],
       ["attempt_started", true],
       ["attempt_ended", true],
       ["slot_completed", true],
       ["attempt_ended", true],
       ["slot_completed", true],
+      ["group_started", true],
       ["group_completed", true],
     ]);
     expect(events[0]).toMatchObject({ index: null, callId: "a.b", attempt: 1 });
-    expect(events[1]).toMatchObject({ count: 2, effectiveParallel: 2 });
-    expect(events[4]).toMatchObject({ index: null, callId: "a.b", status: "completed", startedAtMs: 0, endedAtMs: 90 });
+    expect(events[6]).toMatchObject({ count: 2, effectiveParallel: 2 });
+    expect(events[3]).toMatchObject({ index: null, callId: "a.b", status: "completed", startedAtMs: 0, endedAtMs: 90 });
     expect(events[7]).toMatchObject({ count: 2, status: "completed", completed: 2, failed: 0, cancelled: 0 });
     expect(new Set(events.slice(1).map(({ group }) => group)).size).toBe(1);
   });
@@ -380,7 +380,7 @@ describe("single calls in the log", () => {
       ends.forEach((_, place) => engine.call(String(place), 0));
       engine.startAll(0);
       ends.forEach((ok, place) => settle(engine.state, `${place}.1`, ok ? success() : failure("rejected"), 60));
-      engine.state.emitWindowEnds(60);
+      engine.state.emitWindows(60);
       return eventsOf(engine).flatMap((event) => (event.event === "group_completed" ? [event.status] : []));
     };
     expect([statusOf(true, true), statusOf(true, false), statusOf(false, false), statusOf(true)]).toEqual([
@@ -406,8 +406,11 @@ describe("a single call that is stored as a group", () => {
     return { engine, group, window };
   }
 
-  it("emits the start of its coalescing group, and of no group of its own", () => {
+  it("is announced with its coalescing group once that has closed, and not by itself", () => {
     const { engine, window } = stored();
+    engine.state.emitWindows(59);
+    expect(eventsOf(engine)).toEqual([]);
+    engine.state.emitWindows(60);
     expect(eventsOf(engine)).toMatchObject([{ event: "group_started", group: window.id, count: 2 }]);
   });
 
@@ -416,7 +419,7 @@ describe("a single call that is stored as a group", () => {
     engine.startAll(10);
     settle(engine.state, `${FIRST}.1`, success(), 90);
     settle(engine.state, "other.1", success(), 90);
-    engine.state.emitWindowEnds(90);
+    engine.state.emitWindows(90);
     const events = eventsOf(engine).filter(({ event }) => event !== "group_started");
     expect(new Set(events.map((event) => event.group))).toEqual(new Set([window.id]));
     const own = events.filter((event) => "callId" in event && event.callId === group.header.id);

@@ -19,6 +19,7 @@ import {
   CREDIT_RUNS_MAX,
   CREDIT_TTL_MS,
   CREDIT_UPSTREAMS_MAX,
+  WINDOW_SLIDES_MAX,
 } from "../../../limits.ts";
 import type { Permit, SingleSettlement } from "../../methods/calls.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../methods/credit.ts";
@@ -65,6 +66,8 @@ type Session = {
   upstreams: Set<string>;
   /** When the run object's newest coalescing window, that this instance knows of, opened. */
   windowOpenedAtMs: number;
+  /** When the latest call arrived that the run object has placed in its windows: each keeps its window open. */
+  arrivedAtMs: number;
   /** True once calls start here: then windows are kept here, for calls that the run object starts, too. */
   isUsed: boolean;
   usedAtMs: number;
@@ -92,7 +95,10 @@ export class InstanceCredits {
     if (session === undefined || holder === null || session.rules === null) return null;
     const nowMs = this.#deps.now();
     // Calls that arrived together belong to one group: credit is used from the end of the run object's window on.
-    if (!session.isUsed && nowMs < session.windowOpenedAtMs + session.windowMs) return null;
+    if (!session.isUsed && nowMs < windowCloseMs(session)) {
+      session.arrivedAtMs = nowMs;
+      return null;
+    }
     // The run object may have taken the credit back, if it has not heard of this instance for long.
     if (nowMs - session.acknowledgedAtMs > CREDIT_TTL_MS / 2) return null;
     const target = call.targetOf(session.rules);
@@ -118,6 +124,7 @@ export class InstanceCredits {
     const nowMs = this.#deps.now();
     const session = this.#sessionOf(run.runId);
     session.windowOpenedAtMs = Math.max(session.windowOpenedAtMs, permit.windowOpenedAtMs ?? 0);
+    session.arrivedAtMs = Math.max(session.arrivedAtMs, nowMs - permit.queuedMs);
     session.need = largest(session.need, permit.reserved);
     if (session.upstreams.size < CREDIT_UPSTREAMS_MAX) session.upstreams.add(permit.lease.upstream);
     session.startsMs.push(nowMs);
@@ -280,6 +287,7 @@ export class InstanceCredits {
       ...{
         upstreams: new Set<string>(),
         windowOpenedAtMs: 0,
+        arrivedAtMs: 0,
         isUsed: false,
         usedAtMs: 0,
         acknowledgedAtMs: 0,
@@ -297,6 +305,12 @@ export class InstanceCredits {
       return;
     }
   }
+}
+
+/** When the run object's newest window closes, as far as this instance knows. */
+function windowCloseMs({ windowOpenedAtMs, arrivedAtMs, windowMs }: Session): number {
+  const lastMs = windowOpenedAtMs + WINDOW_SLIDES_MAX * windowMs;
+  return Math.min(Math.max(windowOpenedAtMs, arrivedAtMs) + windowMs, lastMs);
 }
 
 /** The report that returns a credit in which nothing was started. */

@@ -247,5 +247,6 @@ function endOf({ atMs, ...ended }: NonNullable<HeldCall["ended"]>, nowMs: number
 }
 
 function labelOf({ group, number, position }: HeldCall["window"], nowMs: number): CallLabel {
-  return { openedAgoMs: nowMs - group.openedAtMs, windowNumber: number, id: group.id, position };
+  const { id, openedAtMs, closesAtMs } = group;
+  return { openedAgoMs: nowMs - openedAtMs, windowNumber: number, id, position, closesInMs: closesAtMs - nowMs };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { windowIdOf } from "../../../../src/run/queue/group-id.ts";
 import { CoalescingWindow, type WindowGroup } from "../../../../src/run/leases/concurrency-window.ts";
-import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED } from "../../../../src/limits.ts";
+import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../../../src/limits.ts";
 
 /** A window of 50 ms whose groups are named by the time of their opening. */
 function open(windowMs = 50): CoalescingWindow {
@@ -39,20 +39,39 @@ describe("the coalescing window", () => {
     expect(window.current).toBe(first.group);
   });
 
-  it("ends exactly its length after the first call", () => {
+  it("closes exactly its length after the last call", () => {
     const window = open(50);
     const first = window.join(1_000);
     expect(window.join(1_049).group).toBe(first.group);
-    expect(window.join(1_050).group).not.toBe(first.group);
+    expect(window.join(1_098).group).toBe(first.group);
+    expect(window.join(1_148).group).not.toBe(first.group);
   });
 
-  it("does not slide: later calls do not keep it open", () => {
+  it("closes at the latest WINDOW_SLIDES_MAX times its length after the first call", () => {
     const window = open(50);
-    const first = window.join(1_000);
-    window.join(1_040);
-    const late = window.join(1_060);
-    expect(late.group).not.toBe(first.group);
-    expect(late.group.openedAtMs).toBe(1_060);
+    const { group } = window.join(1_000);
+    const lastMs = 1_000 + WINDOW_SLIDES_MAX * 50;
+    for (let atMs = 1_040; atMs < lastMs; atMs += 40) expect(window.join(atMs).group).toBe(group);
+    expect(window.join(lastMs - 1).group).toBe(group);
+    expect(window.join(lastMs).group).not.toBe(group);
+  });
+
+  it("takes a call that arrived in time and has waited on its way, for permits, credit or money", () => {
+    const window = open(50);
+    const { group } = window.join(1_000);
+    window.join(1_010);
+    expect(window.join(1_300, 1_059).group).toBe(group);
+    expect(window.join(1_300, 1_060).group).toBe(group);
+    expect(group.closesAtMs).toBe(1_000 + WINDOW_SLIDES_MAX * 50);
+  });
+
+  it("takes no such call once its group is announced: the count was final", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    expect(window.takeClosed(1_049)).toEqual([]);
+    expect([window.takeClosed(1_050), window.takeClosed(1_051)]).toEqual([[group], []]);
+    expect(window.join(1_060, 1_010).group).not.toBe(group);
+    expect(group.members).toBe(2);
   });
 
   it("of zero length groups nothing", () => {
@@ -95,7 +114,7 @@ describe("a group of single calls", () => {
   it("ends once: when no call can join it any more and all its calls have ended", () => {
     const window = open(50);
     const group = pair(window, 1_000);
-    expect(window.nextEndMs).toBeNull();
+    expect([window.nextEndMs, window.takeClosed(1_050), window.nextEndMs]).toEqual([1_050, [group], null]);
     endBoth(group, 1_020);
     expect([window.nextEndMs, window.takeEnded(1_049)]).toEqual([1_050, []]);
     expect([window.takeEnded(1_050), window.takeEnded(1_051), window.nextEndMs]).toEqual([[group], [], null]);
@@ -115,9 +134,10 @@ describe("a group of single calls", () => {
     const group = pair(window, 1_000);
     endBoth(group, 1_010);
     expect(window.join(1_049)).toMatchObject({ position: "later" });
-    expect([window.takeEnded(1_050), window.nextEndMs]).toEqual([[], null]);
-    group.callEnded(true, 1_060);
-    expect(window.takeEnded(1_060)).toEqual([group]);
+    expect([window.takeEnded(1_098), window.nextEndMs]).toEqual([[], 1_099]);
+    expect([window.takeClosed(1_099), window.nextEndMs]).toEqual([[group], null]);
+    group.callEnded(true, 1_100);
+    expect(window.takeEnded(1_100)).toEqual([group]);
   });
 
   it("ends at once when its window is flushed", () => {
@@ -181,7 +201,7 @@ describe("the groups that a restart finds", () => {
   /** The window of the next instance. */
   const restarted = (window: CoalescingWindow): CoalescingWindow => {
     const next = open();
-    next.restore(structuredClone(window.stored), window.wasAnnounced);
+    next.restore(structuredClone(window.stored), window.wasFormed);
     return next;
   };
 
@@ -215,12 +235,12 @@ describe("the groups that a restart finds", () => {
     expect(next.takeEnded(2_000)).toEqual([]);
     group?.callEnded(false, 2_001);
     expect(next.takeEnded(2_001)).toMatchObject([{ id, members: 3, completed: 2, failed: 1 }]);
-    expect([next.stored, next.wasAnnounced, restarted(next).wasAnnounced]).toEqual([[], true, true]);
+    expect([next.stored, next.wasFormed, restarted(next).wasFormed]).toEqual([[], true, true]);
   });
 
   it("wait for the rest of the window that an instance reports, as long as that has credit", () => {
     const window = open();
-    const label = { windowNumber: 3, openedAgoMs: 10, id: "pg-reported", position: "second" } as const;
+    const label = { windowNumber: 3, openedAgoMs: 10, id: "pg-reported", position: "second", closesInMs: 0 } as const;
     window.joinReported("credit one", label, 1_000).group.callEnded(true, 1_000);
     const [next, alone] = [restarted(window), restarted(window)];
     next.keepReported((instance) => instance === "credit one");
@@ -230,6 +250,18 @@ describe("the groups that a restart finds", () => {
     expect(next.takeEnded(2_000)).toMatchObject([{ id: "pg-reported", members: 2, completed: 2 }]);
     alone.keepReported(() => false);
     expect(alone.takeEnded(2_000)).toMatchObject([{ members: 1 }]);
+  });
+
+  it("are announced by the next instance if the log has not their beginning, and by it only then", () => {
+    const window = open();
+    const announced = pair(window, 1_000);
+    window.takeClosed(1_050);
+    const silent = pair(window, 2_000);
+    const next = restarted(window);
+    next.readmit(silent.id ?? "");
+    expect(next.takeClosed(2_001)).toMatchObject([{ id: silent.id, members: 1 }]);
+    expect(restarted(next).takeClosed(2_002)).toEqual([]);
+    expect(next.byId(announced.id ?? "")).not.toBeNull();
   });
 
   it("are the newest, and a call of another one has none", () => {

@@ -8,6 +8,7 @@ import {
   CREDIT_REPORT_CALLS,
   CREDIT_REPORT_MS,
   CREDIT_TTL_MS,
+  WINDOW_SLIDES_MAX,
 } from "../../../../../src/limits.ts";
 import type { Permit, SingleSettlement } from "../../../../../src/objects/methods/calls.ts";
 import { InstanceCredits, type CreditRun } from "../../../../../src/objects/clients/credit/credits.ts";
@@ -109,7 +110,22 @@ describe("an instance of the gateway", () => {
     await advance(WINDOW_MS - 10);
     expect(start()).toBeNull();
     await advance(10);
-    expect(start()).toMatchObject({ lease: { attemptId: "call2.1", capTokens: 40 } });
+    // The call before keeps the window open.
+    expect(start()).toBeNull();
+    await advance(WINDOW_MS);
+    expect(start()).toMatchObject({ lease: { attemptId: "call3.1", capTokens: 40 } });
+  });
+
+  it("starts calls inside its credit although calls keep arriving, once the window has slid as far as it may", async () => {
+    const { permit, advance, start } = makeInstance();
+    for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    const steps = (WINDOW_SLIDES_MAX * WINDOW_MS) / 10;
+    for (let step = 1; step < steps; step++) {
+      await advance(10);
+      expect(start()).toBeNull();
+    }
+    await advance(10);
+    expect(start()).not.toBeNull();
   });
 
   it("reports calls in time: those in flight as attempts of the run, and the others with their outcome", async () => {
