@@ -13,6 +13,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["tokens", /^src\/text\/tokens\//],
   ["bytes", /^src\/text\/bytes\//],
   ["json", /^src\/text\/json\//],
+  ["images", /^src\/text\/images\//],
   ["sse", /^src\/text\/sse\//],
   ["schema", /^src\/text\/schema\//],
   ["contexts", /^src\/contexts\//],
@@ -78,9 +79,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
   bytes: { parts: [], packages: [] },
+  // The sizes of images: it knows no provider.
+  images: { parts: ["json"], packages: [] },
   sse: { parts: ["bytes"], packages: [] },
   // The providers' formats: bytes in, facts out.
-  formats: { parts: ["bytes", "json", "sse", "tokens"], packages: [] },
+  formats: { parts: ["bytes", "images", "json", "sse", "tokens"], packages: [] },
   // JSON Schema: what of it is checked, and how it reaches a model.
   schema: { parts: ["json", "pattern", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
@@ -206,11 +209,11 @@ const RULES: Readonly<Record<string, Allowed>> = {
 
 /**
  * Single files of the core that the edges use. The contract checks ids of tasks by the syntax of references. The upstream
- * module looks up prices that the configuration does not name.
+ * module looks up prices that the configuration does not name, and how a model's images count.
  */
 const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [
   { from: "contract", target: /^src\/run\/graph\/refs\.ts$/ },
-  { from: "providers", target: /^src\/run\/money\/(prices|estimate|money|decimal|token-price|service-tiers)\.ts$/ },
+  { from: "providers", target: /^src\/run\/money\/(prices|estimate|image-tokens|money|decimal|token-price|service-tiers)\.ts$/ },
   { from: "formats", target: /^src\/run\/money\/(decimal|service-tiers)\.ts$/ },
 ];
 

@@ -197,6 +197,15 @@ export type UnreservableField = {
   allowedBy?: string;
 };
 
+/** How much of an image a request wants to be seen. `other`: a value that is not known here. */
+export type ImageDetail = "low" | "high" | "original" | "other";
+
+/**
+ * Images of one size and detail. `width` 0: their size is not known. `detail` absent = the request names none, or `auto`.
+ * `count`: how many; absent = one.
+ */
+export type ImageFacts = { width: number; height: number; detail?: ImageDetail; count?: number };
+
 /** The admission facts of a call: all that dispatch needs without reading its body. */
 export type CallFacts = DispatchOptions & {
   /**
@@ -213,6 +222,8 @@ export type CallFacts = DispatchOptions & {
   messageCount: number;
   /** Images among the messages' parts. Their bytes do not count in `promptBytes`: they do not bound their tokens. */
   mediaParts: number;
+  /** What is known of those images; absent, or one that is not listed = nothing. */
+  images?: readonly ImageFacts[];
   /**
    * Files, sounds and films among the messages' parts: bounded apart from images, since they may be of any length;
    * absent = none.

@@ -523,6 +523,18 @@ export const COMPLETION_TOKENS_MIN = 16;
 export const LIKELY_BYTES_PER_TOKEN = 4;
 /** Completion tokens in a quote's likely cost: the median of 226 recorded sub-calls of a recursive agent. */
 export const LIKELY_COMPLETION_TOKENS = 312;
+/**
+ * Images of one call whose sizes are kept apart, at most: those of one size are one. It bounds a stored call; more count as the
+ * largest that the model takes.
+ */
+export const IMAGES_MEASURED_MAX = 64;
+/**
+ * Segments of an image's file that are skipped to find its size, at most: it bounds the work of a hostile file. Photos with large
+ * profiles and previews have some dozens.
+ */
+export const IMAGE_SEGMENTS_MAX = 256;
+/** Characters of an image that are copied if its JSON escapes slashes, at most: the headers of nearly all images are shorter. */
+export const IMAGE_ESCAPED_CHARS_MAX = 131_072;
 /** Most tokens that a configuration may count for one image, sound or file: the largest contexts are a few million. */
 export const MEDIA_TOKENS_MAX = 10_000_000;
 

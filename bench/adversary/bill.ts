@@ -1,5 +1,6 @@
 /** What a request costs at an upstream of some personality, read and counted as that server would. */
 import { isTrue, itemsOf, jsonOf, member, numberOf, textOf, type KeyPolicy, type Value } from "./lenient-json.ts";
+import { pictureTokens } from "./pictures.ts";
 import { resolved, thoughtsOf } from "./references.ts";
 import { FILE_TOKENS, LARGE_FACTOR, MEDIA_TOKENS, PRICE, type Personality } from "./personalities.ts";
 import type { Random } from "./random.ts";
@@ -177,6 +178,8 @@ class Biller {
       ["image_url", "image", "input_image"].some((name) => get(name) !== undefined) ||
       ["image", "input_image"].includes(type)
     ) {
+      const { sees } = this.#personality;
+      if (sees !== undefined) return this.#picture(pictureTokens(sees, part, this.#keys), type);
       const list = itemsOf(get("image_url") ?? get("source") ?? get("image"));
       return this.#media(MEDIA_TOKENS * Math.max(1, list.length), `${type} as an image`);
     }
@@ -209,6 +212,11 @@ class Biller {
     }
     const input = member(part, "input", this.#keys);
     return input === undefined || input.kind === "null" ? tokens : tokens + this.#count(jsonOf(input));
+  }
+
+  /** An image by its size, or a document in its place. */
+  #picture(tokens: number | null, type: string): number {
+    return tokens === null ? this.#media(FILE_TOKENS, "a document as an image") : this.#media(tokens, `${type} as an image`);
   }
 
   #media(tokensMax: number, what: string): number {

@@ -1,5 +1,7 @@
 /** A whole campaign: each personality is met once, then come storms and probes. */
-import { PERSONALITIES } from "./personalities.ts";
+import { dataUrl, png } from "../../test/support/images.ts";
+import { modelsOf, PERSONALITIES, type Personality } from "./personalities.ts";
+import { LIE, sourceOf } from "./pictures.ts";
 import { batchStorm, startBatchGateway } from "./batches.ts";
 import { knownPlans } from "./known.ts";
 import { batchPlans, plansOf, type Drawn } from "./plans.ts";
@@ -120,12 +122,12 @@ async function meet(world: World, seed: number, from: number): Promise<StormResu
   await pool(MEETINGS, [...PERSONALITIES.entries()], async ([at, personality]) => {
     const limits = { usd: 5, prompt_tokens: 100_000, completion_tokens: 100_000, calls: 50 };
     let run = from + MEETING_RUNS * at;
-    for (const model of ["m", "m-large"]) {
-      for (const tools of [false, true]) {
+    for (const model of modelsOf(personality)) {
+      for (const { tools, picture } of shapesOf(personality)) {
         for (const path of personality.kind === "anthropic" ? ["/v1/messages"] : OPENAI_PATHS) {
           for (let times = 0; times < MEETINGS_OF_EACH; times++) {
             const plan = { run, seed, personality, limits, children: [], requests: 1, width: 1, malice: 0 };
-            const request = firstCall(`${personality.name}/${model}`, path, tools, run);
+            const request = firstCall(`${personality.name}/${model}`, path, { tools, picture, run });
             results.push(await storm(world, { ...plan, moodAt: () => "prose" }, request));
             run += 1;
           }
@@ -139,8 +141,19 @@ async function meet(world: World, seed: number, from: number): Promise<StormResu
 /** Templates differ by endpoint. */
 const OPENAI_PATHS = ["/v1/chat/completions", "/v1/responses"];
 
-function firstCall(model: string, path: string, tools: boolean, run: number): HostileRequest {
-  const content = `${markerOf(run * RUN_NUMBERS, 0)} good men and great light`;
+type Shape = { tools: boolean; picture: string | null };
+
+/** With an image that says more than it is, where one can be; an upstream that counts images has no second model. */
+function shapesOf({ sees, isLiedTo }: Personality): Shape[] {
+  const pictures = sees === undefined ? [null] : [null, isLiedTo === true ? LIE : TINY];
+  return pictures.flatMap((picture) => [false, true].map((tools) => ({ tools, picture })));
+}
+
+const TINY = dataUrl("png", png([30, 30]));
+
+function firstCall(model: string, path: string, { tools, picture, run }: Shape & { run: number }): HostileRequest {
+  const text = `${markerOf(run * RUN_NUMBERS, 0)} good men and great light`;
+  const content = picture === null ? text : partsOf(path, text, picture);
   const parameters = { type: "object", properties: {} };
   const tool: Record<string, unknown> = {
     "/v1/messages": { name: "look", input_schema: parameters },
@@ -148,14 +161,29 @@ function firstCall(model: string, path: string, tools: boolean, run: number): Ho
     "/v1/chat/completions": { type: "function", function: { name: "look", parameters } },
   };
   const isResponses = path === "/v1/responses";
+  const input = picture === null ? content : [{ role: "user", content }];
   const tree = objectOf({
     model,
     ...(isResponses
-      ? { input: content, max_output_tokens: 20 }
+      ? { input, max_output_tokens: 20 }
       : { messages: [{ role: "user", content }], max_tokens: 20 }),
     ...(tools ? { tools: [tool[path]] } : {}),
   });
   return { path, text: write(tree), tree, calls: 1, leavesAfterMs: null };
+}
+
+function partsOf(path: string, text: string, picture: string): unknown[] {
+  if (path === "/v1/messages") return [{ type: "text", text }, { type: "image", source: sourceOf(picture) }];
+  if (path === "/v1/responses") {
+    return [
+      { type: "input_text", text },
+      { type: "input_image", image_url: picture },
+    ];
+  }
+  return [
+    { type: "text", text },
+    { type: "image_url", image_url: { url: picture } },
+  ];
 }
 
 async function pool<T>(width: number, items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {

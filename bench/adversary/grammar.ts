@@ -15,7 +15,8 @@ import {
   type Tree,
 } from "./json-text.ts";
 import { markerOf } from "./mock.ts";
-import type { Personality } from "./personalities.ts";
+import { modelsOf, type Personality } from "./personalities.ts";
+import { DETAILS, pictureIn, sourceOf } from "./pictures.ts";
 import type { Random } from "./random.ts";
 import { textIn, type Mood } from "./texts.ts";
 
@@ -120,7 +121,8 @@ function v1Body(scene: Scene, family: Family): ObjectTree {
 }
 
 function modelOf({ personality, random }: Scene): string {
-  return `${personality.name}/${random.chance(0.05) ? "m-large" : "m"}`;
+  const [usual = "m", dear = usual] = modelsOf(personality);
+  return `${personality.name}/${random.chance(0.05) ? dear : usual}`;
 }
 
 function size(random: Random): number {
@@ -160,12 +162,23 @@ function conversation(scene: Scene, text: string, family: Family): unknown[] {
     const args = JSON.stringify({ q: textIn(mood, 80, random) });
     const call = { id: "c1", type: "function", function: { name: "look", arguments: args } };
     earlier.push({ role: "assistant", content: null, tool_calls: [call] });
-    earlier.push({ role: "tool", tool_call_id: "c1", content: textIn(mood, 100, random) });
+    const seen = scene.personality.sees !== undefined && random.chance(0.5) ? [openaiImage(scene)] : null;
+    earlier.push({ role: "tool", tool_call_id: "c1", content: seen ?? textIn(mood, 100, random) });
   }
   return [...earlier, user];
 }
 
 const PIXEL = "data:image/png;base64,iVBORw0KGgo=";
+
+/** An image for an upstream that looks at images, or one for those that count them. */
+function imageUrl({ personality: { sees, isLiedTo }, random }: Scene): string {
+  return sees === undefined ? PIXEL : pictureIn(random, isLiedTo === true);
+}
+
+function openaiImage(scene: Scene): unknown {
+  const detail = scene.personality.sees === undefined ? undefined : scene.random.pick(DETAILS);
+  return { type: "image_url", image_url: { url: imageUrl(scene), ...(detail === undefined ? {} : { detail }) } };
+}
 
 function partsOf(scene: Scene, text: string, family: Family): unknown[] {
   const { random } = scene;
@@ -178,7 +191,13 @@ function partsOf(scene: Scene, text: string, family: Family): unknown[] {
   return parts;
 }
 
-function openaiPart({ random, mood }: Scene, type: string): unknown {
+function openaiPart(scene: Scene, type: string): unknown {
+  const { random, mood, personality } = scene;
+  if (personality.sees !== undefined && random.chance(0.6)) {
+    if (type === "text") return openaiImage(scene);
+    const detail = random.pick(DETAILS);
+    return { type: "input_image", image_url: imageUrl(scene), ...(detail === undefined ? {} : { detail }) };
+  }
   const text = () => textIn(mood, random.integer(1, 300), random);
   return random.pick<() => unknown>([
     () => ({ type, text: text() }),
@@ -201,9 +220,11 @@ function openaiPart({ random, mood }: Scene, type: string): unknown {
   ])();
 }
 
-function anthropicPart({ random, mood }: Scene): unknown {
+function anthropicPart(scene: Scene): unknown {
+  const { random, mood } = scene;
   const text = () => textIn(mood, random.integer(1, 400), random);
-  const image = { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } };
+  const image = { type: "image", source: sourceOf(imageUrl(scene)) };
+  if (scene.personality.sees !== undefined && random.chance(0.5)) return image;
   const mark = random.chance(0.4) ? { cache_control: cacheMark(random) } : {};
   return random.pick<() => unknown>([
     () => ({ type: "text", text: text(), ...mark }),

@@ -2,7 +2,9 @@
  * Servers that differ in how they read a request and in what they bill, each after a kind that exists, and each with the
  * configuration that a sensible operator would give it.
  */
+import type { Bills } from "../../test/support/image-billing.ts";
 import type { KeyPolicy } from "./lenient-json.ts";
+import { billsOf } from "./pictures.ts";
 import type { Tokenizer } from "./tokenizers.ts";
 
 /** The fate of a request. All but `answer` and `refuse` bill without an answer that reports it. */
@@ -42,6 +44,10 @@ export type Personality = {
   writesByItself?: true;
   /** Resolves what names something that it holds, wherever it stands, and bills thoughts beyond the cap. */
   resolves?: true;
+  /** Counts images by their sizes, as the provider of that model does; absent = each as so many tokens. */
+  sees?: Bills;
+  /** Finds more in some images than their headers say, and nobody can know which. */
+  isLiedTo?: true;
   /** Names the cost in `usage.cost`, a little below its list. */
   namesCost?: true;
   /** Prices of a tier, beside the list, in the operator's configuration, if the gateway takes any. */
@@ -70,6 +76,8 @@ export const TIMEOUT_MS = 600;
 
 const BOUNDS = { media_tokens_max: MEDIA_TOKENS, timeout_ms: TIMEOUT_MS, prices: PRICES };
 const SETTINGS = { file_tokens_max: FILE_TOKENS };
+/** The operator says nothing of images: the models' names do. */
+const SEEING = { media_tokens_max: undefined, prices: { "*": usd(1) } };
 const ANSWERS = [
   ["answer", 94],
   ["refuse", 4],
@@ -95,6 +103,17 @@ const anthropic = (name: string, fields: Partial<Personality>): Personality => (
   ...openai(name, { caps: ["max_tokens"], template: 12, toolsTemplate: 346, ...fields }),
   kind: "anthropic",
 });
+
+const seeing = (name: string, family: string, fields: Partial<Personality> = {}): Personality => {
+  const sees = billsOf(family);
+  const make = sees.model.includes("claude") && fields.kind !== "openai" ? anthropic : openai;
+  return make(name, { sees, ...fields, config: SEEING });
+};
+
+/** The models that it serves. */
+export function modelsOf({ sees }: Personality): string[] {
+  return sees === undefined ? ["m", "m-large"] : [sees.model];
+}
 
 export const PERSONALITIES: readonly Personality[] = [
   openai("plain", {}),
@@ -149,6 +168,15 @@ export const PERSONALITIES: readonly Personality[] = [
   openai("writes", { writesByItself: true, config: { prices: WRITE_PRICES } }),
   openai("router", { namesCost: true, keys: "last", template: 35 }),
   openai("resolves", { resolves: true, template: 21 }),
+  seeing("sees-tiles", "OpenAI's tiles"),
+  seeing("sees-patches", "OpenAI's patches"),
+  seeing("sees-originals", "GPT-5.6"),
+  seeing("sees-crops", "Gemini"),
+  seeing("sees-cells", "Qwen-VL", { template: 21 }),
+  seeing("sees-rows", "Pixtral"),
+  seeing("lied-to", "OpenAI's tiles", { isLiedTo: true }),
+  seeing("claude-sees", "Anthropic"),
+  seeing("claude-lied-to", "Claude 4.5", { isLiedTo: true }),
   anthropic("claude-resolves", { resolves: true }),
   anthropic("claude", { toolsTemplate: 350 }),
   anthropic("claude-tools", { toolsTemplate: 690, tokenizer: "prose" }),
@@ -172,12 +200,14 @@ export function upstreamsOf(
   knows: ReadonlySet<string>,
 ): Record<string, Record<string, unknown>> {
   return Object.fromEntries(
-    personalities.map(({ name, kind, config, settings }) => {
+    personalities.map((personality) => {
+      const { name, kind, config, settings, sees } = personality;
       const known = Object.entries(settings ?? {}).filter(([setting]) => knows.has(setting));
       // Where files have no bound of their own, the one of media must hold for them.
       const files = knows.has("file_tokens_max") ? {} : { media_tokens_max: FILE_TOKENS };
+      const models = sees === undefined ? ["m", "m-*"] : modelsOf(personality);
       const base = `${origin}/${name}${kind === "openai" ? "/v1" : ""}`;
-      return [name, { kind, base_url: base, models: ["m", "m-*"], ...config, ...files, ...Object.fromEntries(known) }];
+      return [name, { kind, base_url: base, models, ...config, ...files, ...Object.fromEntries(known) }];
     }),
   );
 }

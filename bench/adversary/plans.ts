@@ -30,14 +30,15 @@ export function plansOf(
 
 function stormPlan(seed: number, run: number, requests: number, drawn: Drawn): StormPlan {
   const random = new Random(seed, run, 1);
-  const limits = limitsOf(random, requests);
+  const personality = personalityOf(run, drawn);
+  const limits = limitsOf(random, requests * (personality.sees === undefined ? 1 : IMAGES_COST));
   return {
     ...{
       run,
       seed,
       limits,
       requests,
-      personality: personalityOf(run, drawn),
+      personality,
       foreign: drawn.foreign,
       malice: random.pick([0.1, 0.3, 0.6]),
     },
@@ -78,6 +79,9 @@ function probePlan(seed: number, run: number, drawn: Drawn): StormPlan {
     ...{ children: [], width: 1, moodAt: () => mood },
   };
 }
+
+/** How many times as much a request costs that may have images. */
+const IMAGES_COST = 6;
 
 function isDrawn(name: string, { only }: Drawn): boolean {
   return only.length === 0 || only.includes(name);

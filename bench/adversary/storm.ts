@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { Gateway } from "../../test/support/gateway.ts";
 import { budgetDocument, DIMENSIONS, look, lookOf, type Limits, type Look } from "./budget.ts";
 import { drawRequest, type HostileRequest, type Scene } from "./grammar.ts";
-import type { Personality } from "./personalities.ts";
+import { modelsOf, type Personality } from "./personalities.ts";
 import { Random } from "./random.ts";
 import type { Mood } from "./texts.ts";
 import type { World } from "./world.ts";
@@ -51,7 +51,7 @@ export async function storm(world: World, plan: StormPlan, body?: HostileRequest
     budget: plan.limits,
     max_parallel: 0,
     max_depth: 2,
-    default_model: `${plan.personality.name}/m`,
+    default_model: `${plan.personality.name}/${modelsOf(plan.personality)[0] ?? "m"}`,
   });
   const tokens = [{ number: plan.run * RUN_NUMBERS, ...root }];
   for (const limits of plan.children) {

@@ -21,6 +21,8 @@ import {
   GRAPH_TASKS_MAX,
   GROUP_WAIT_MS_MAX,
   IDEMPOTENCY_KEY_CHARS_MAX,
+  IMAGES_MEASURED_MAX,
+  IMAGE_SEGMENTS_MAX,
   ITEMS_PER_BATCH_MAX,
   JSON_DEPTH_MAX,
   JSON_VALUES_MAX,
@@ -143,14 +145,19 @@ export const limitsDocument = z
     tool_reply_bytes_max: z.int(),
     tool_timeout_ms_max: z.int(),
     tool_timeout_ms_default: z.int(),
+    images_measured_max: z.int(),
+    image_segments_max: z.int(),
     prices_date: z.iso.date(),
+    image_families_date: z.iso.date(),
   })
   .meta({ id: "Limits" });
 
 export type Limits = z.infer<typeof limitsDocument>;
 
-/** The bounds as shown, but for those of bodies, which the table of routes has, and the day of the price catalogue. */
-export const limits: Omit<Limits, "body_bytes" | "prices_date"> = {
+/** The bounds as shown, but for those of bodies, which the table of routes has, and the days of the catalogues. */
+export const limits: Omit<Limits, "body_bytes" | "prices_date" | "image_families_date"> = {
+  images_measured_max: IMAGES_MEASURED_MAX,
+  image_segments_max: IMAGE_SEGMENTS_MAX,
   items_per_batch_max: ITEMS_PER_BATCH_MAX,
   body_bytes_max: BODY_BYTES_MAX,
   json_depth_max: JSON_DEPTH_MAX,

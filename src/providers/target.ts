@@ -1,4 +1,5 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
+import { imageFamilyOf } from "../run/money/image-tokens.ts";
 import { hasTierPrice } from "../run/money/service-tiers.ts";
 import { BATCH_TIER } from "../call.ts";
 import type { Choice, Target } from "../run/leases/shard.ts";
@@ -114,7 +115,8 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
   const price = priceOf(upstream, model);
   if (price === null && rules.unpriced === "refuse")
     return { ok: false, reason: { reason: "unpriced_model", model: name } };
-  const { bounds, allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax, hedge } = upstream;
+  const { allowParams, maxInFlight, timeoutMs, maxAttempts: attemptsMax, hedge } = upstream;
+  const bounds = boundsOf(upstream, model);
   const { promptCache } = upstream;
   const cache = targetCache(
     promptCache === "auto" ? kindOf(upstream).promptCache(upstream, price) : promptCache,
@@ -134,6 +136,12 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     ...(routed === null ? {} : { unbounded: [routed] }),
   };
   return { ok: true, target: withKeys(plain, upstream.keys) };
+}
+
+/** The bounds with how the model's family counts images; pull workers and the simulated upstream have no family. */
+function boundsOf(upstream: Upstream, model: string): Upstream["bounds"] {
+  const family = kindOf(upstream).sends === "network" ? imageFamilyOf(model) : null;
+  return family === null ? upstream.bounds : { ...upstream.bounds, images: family };
 }
 
 /** How calls go through the upstream's batches; nothing where no price of theirs is known. A tape has no batches. */

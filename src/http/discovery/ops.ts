@@ -1,5 +1,6 @@
 /** Discovery: what this gateway is and what a client needs to use it. No route here needs a credential. */
 import type { Context } from "hono";
+import { IMAGE_FAMILIES_DATE } from "../../run/money/image-families.ts";
 import { CATALOG_DATE } from "../../run/money/prices.ts";
 import { isReader } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
@@ -43,7 +44,7 @@ function deploymentOf(c: Context<AppEnv>): string | null {
 const HIDDEN_WARNINGS =
   "the configuration has warnings or a fault: GET /health with the operator's ADMIN_KEY lists warnings, and GET /runs names a fault";
 
-const shownLimits: Limits = { ...limits, body_bytes: BODY_BYTES, prices_date: CATALOG_DATE };
+const shownLimits: Limits = { ...limits, body_bytes: BODY_BYTES, prices_date: CATALOG_DATE, image_families_date: IMAGE_FAMILIES_DATE };
 
 const stubs: StubList = {
   object: "list",

@@ -10,8 +10,10 @@ import {
   isKnown,
   mergedFacts,
   overheadOf,
+  sendsImages,
   sendsTools,
   shapeOf,
+  textShapeOf,
   type Overhead,
   type TemplateFacts,
 } from "../money/template.ts";
@@ -81,11 +83,19 @@ export class Templates {
     let largestExcessTokens = 0;
     for (const rows of [known.own, known.shared]) {
       for (const row of rows.values()) {
-        if (sendsTools(row.shape) === sendsTools(shape))
+        // What images were billed says nothing of a template.
+        if (sendsTools(row.shape) === sendsTools(shape) && !sendsImages(row.shape))
           largestExcessTokens = Math.max(largestExcessTokens, row.excessTokens);
       }
     }
-    const overhead = overheadOf(fixedTokensOf(facts, bounds), factsIn(known, keyOf(model, shape)), largestExcessTokens);
+    const floorTokens = fixedTokensOf(facts, bounds);
+    const ofText = factsIn(known, keyOf(model, textShapeOf(facts)));
+    const ofImages = sendsImages(shape) ? imageFactsIn(known, model, shape) : undefined;
+    const own = ofImages === undefined ? ofText : mergedFacts(ofText, ofImages);
+    const overhead = overheadOf(floorTokens, own, largestExcessTokens);
+    if (ofImages !== undefined && ofImages.excessTokens > Math.max(floorTokens, ofText?.excessTokens ?? 0)) {
+      overhead.imageExcessTokens = ofImages.excessTokens;
+    }
     if (bounds.vouched === true) return { ...overhead, cautiousTokens: overhead.settledTokens };
     return known.isRead ? overhead : { ...overhead, awaitsFacts: true };
   }
@@ -224,6 +234,13 @@ function raise(ratios: Map<string, number>, model: string, ratio: number): void 
 function factsIn({ own, shared }: Known, key: string): TemplateFacts | undefined {
   const seen = own.get(key);
   return seen === undefined ? shared.get(key) : mergedFacts(shared.get(key), seen);
+}
+
+/** What the bills of requests with images have shown, of a model or of one beyond those that are kept apart. */
+function imageFactsIn(known: Known, model: string, shape: string): TemplateFacts | undefined {
+  const ofModel = factsIn(known, keyOf(model, shape));
+  const ofOthers = factsIn(known, keyOf(ANY_MODEL, shape));
+  return ofModel === undefined || ofOthers === undefined ? (ofModel ?? ofOthers) : mergedFacts(ofModel, ofOthers);
 }
 
 /** Names of models have no control characters. */

@@ -6,7 +6,7 @@
 import type { Dimension, Reason } from "../../errors.ts";
 import type { CallFacts, CapKind, UnreservableField } from "../../call.ts";
 import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN, LEARNED_ROOM_SHARE } from "../../limits.ts";
-import { ANY_TOKENS, promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
+import { ANY_TOKENS, mediaTokensMax, promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
 import { capForPrompt } from "./learned-cap.ts";
 import { DIMENSIONS, NO_LIMITS, type Amounts, type Ledger, type Limits } from "./ledger.ts";
 import { completionTokensFor, highestPrice, usdOf } from "./money.ts";
@@ -93,9 +93,9 @@ function unreservableReason(
   { bounds, allowParams, price }: { bounds: TokenBounds; allowParams: readonly string[]; price: TokenPrice | null },
   binds: (dimension: Dimension) => boolean,
 ): Reason | null {
-  const { mediaParts, fileParts = 0, unbounded = [] } = facts;
+  const { fileParts = 0, unbounded = [] } = facts;
   if (binds("usd") || binds("prompt_tokens")) {
-    if (mediaParts > 0 && bounds.mediaTokensMax === null) return unboundedPart("an image", "media_tokens_max");
+    if (mediaTokensMax(facts, bounds) === null) return unboundedPart("an image", "media_tokens_max");
     if (fileParts > 0 && (bounds.fileTokensMax ?? null) === null)
       return unboundedPart("a file, sound or film", "file_tokens_max");
   }

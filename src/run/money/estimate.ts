@@ -1,6 +1,8 @@
 /** The most that one attempt can cost, and the cost of a reported usage. */
 import type { CallFacts, PriceFacts, Usage } from "../../call.ts";
 import { PROMPT_TOKENS_PER_BYTE, PROMPT_TOKENS_PER_MESSAGE } from "../../limits.ts";
+import type { ImageFamily } from "./image-families.ts";
+import { imageTokensMax } from "./image-tokens.ts";
 import type { Amounts } from "./ledger.ts";
 import { costNanoUsd, highestPrice } from "./money.ts";
 import type { TokenPrice } from "./token-price.ts";
@@ -9,8 +11,15 @@ import type { TokenPrice } from "./token-price.ts";
 export type TokenBounds = {
   /** Tokens per UTF-8 byte of text, at most. */
   tokensPerByte: number;
-  /** Tokens that one image counts as, at most; null = not known. */
+  /** Tokens that one image counts as, at most, by the operator's word; null = the operator says nothing. */
   mediaTokensMax: number | null;
+  /** How the model's family counts images; absent = not known. */
+  images?: ImageFamily;
+  /**
+   * Set once more was billed than the images' headers, or the operator's word, allow: every image counts as the largest of its
+   * family, and at least as so many tokens more than was allowed.
+   */
+  imageExcessTokens?: number;
   /** Tokens that one file counts as, at most, whatever file the client chooses; null, or absent = not known. */
   fileTokensMax?: number | null;
   /** Most tokens that the upstream adds to a prompt by itself; absent = none. */
@@ -30,7 +39,7 @@ export const ANY_TOKENS: TokenBounds = { tokensPerByte: PROMPT_TOKENS_PER_BYTE, 
 
 type Sized = Pick<
   CallFacts,
-  "promptBytes" | "textTokensMax" | "messageCount" | "promptTokenIds" | "fileParts" | "tools"
+  "promptBytes" | "textTokensMax" | "messageCount" | "promptTokenIds" | "images" | "fileParts" | "tools"
 > & {
   mediaParts?: number;
 };
@@ -41,9 +50,27 @@ export function fixedTokensOf({ tools }: Pick<CallFacts, "tools">, bounds: Token
   return tools === true ? toolsTokens : fixedTokens;
 }
 
+/** The bounds by what bills have shown of the images of a model. */
+export function withImageExcess(bounds: TokenBounds, { imageExcessTokens }: { imageExcessTokens?: number }): TokenBounds {
+  return imageExcessTokens === undefined ? bounds : { ...bounds, imageExcessTokens };
+}
+
+/**
+ * Upper bound of the tokens of a call's images: by the operator's word, or as the model's family counts their sizes. null =
+ * nothing bounds them.
+ */
+export function mediaTokensMax({ mediaParts = 0, images = [] }: Sized, bounds: TokenBounds): number | null {
+  if (mediaParts === 0) return 0;
+  const { mediaTokensMax: told, images: family, imageExcessTokens: excess = 0 } = bounds;
+  if (told !== null && excess === 0) return mediaParts * told;
+  const counted = family === undefined ? null : imageTokensMax(mediaParts, images, family, excess);
+  if (told === null) return counted;
+  return Math.max(mediaParts * (told + excess), counted ?? 0);
+}
+
 /** Upper bound of a call's prompt tokens, whatever its text is. Media and files without a bound do not count here. */
 export function promptTokensMax(facts: Sized, bounds: TokenBounds = ANY_TOKENS): number {
-  const images = (facts.mediaParts ?? 0) * (bounds.mediaTokensMax ?? 0);
+  const images = mediaTokensMax(facts, bounds) ?? 0;
   const files = (facts.fileParts ?? 0) * (bounds.fileTokensMax ?? 0);
   const messages = facts.messageCount * PROMPT_TOKENS_PER_MESSAGE;
   return (
@@ -58,13 +85,14 @@ function textTokens({ promptBytes, textTokensMax }: Sized, { tokensPerByte, beli
 }
 
 /**
- * Most prompt tokens of a call without the upstream's own addition, counted by bytes; null if that is not bounded, or
- * the upstream's addition is not learned.
+ * Most prompt tokens of a call without the upstream's own addition, counted by bytes and by the headers of its images; null if
+ * that is not bounded, or the upstream's addition is not learned.
  */
 export function byteTokensMax(facts: CallFacts, bounds: TokenBounds): number | null {
-  const { mediaParts, fileParts = 0, unbounded = [] } = facts;
-  if (bounds.learnsTemplate !== true || mediaParts + fileParts + unbounded.length > 0) return null;
-  return promptTokensMax(facts, ANY_TOKENS);
+  const { fileParts = 0, unbounded = [] } = facts;
+  if (bounds.learnsTemplate !== true || fileParts + unbounded.length > 0) return null;
+  const images = mediaTokensMax(facts, bounds);
+  return images === null ? null : images + promptTokensMax(facts, ANY_TOKENS);
 }
 
 /**

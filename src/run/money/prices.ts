@@ -2,6 +2,7 @@
  * The price catalogue: what known providers charge for text, from the reviewed snapshot beside this file. It applies to
  * the providers' own hosts only: the price of a model of the same name at another host is unknown.
  */
+import { fitsPattern } from "./name-pattern.ts";
 import type { PriceTier, TokenPrice, TokenRates } from "./token-price.ts";
 import { sharedTierPrices } from "./service-tiers.ts";
 import data from "./price-snapshot.json" with { type: "json" };
@@ -66,8 +67,8 @@ export function catalogPrice(provider: string | null, model: string): TokenPrice
   if (provider === null || !Object.hasOwn(snapshot.providers, provider)) return null;
   const listed = snapshot.providers[provider];
   const name = model.toLowerCase();
-  if (listed === undefined || listed.unpriced.some((pattern) => fits(pattern, name))) return null;
-  const found = listed.models.find(({ match }) => match.some((pattern) => fits(pattern, name)));
+  if (listed === undefined || listed.unpriced.some((pattern) => fitsPattern(pattern, name))) return null;
+  const found = listed.models.find(({ match }) => match.some((pattern) => fitsPattern(pattern, name)));
   return found === undefined ? null : priceFrom(provider, found);
 }
 
@@ -88,26 +89,4 @@ function ratesFrom({ input, cached = input, write, write1h, output }: SnapshotRa
   if (write !== undefined) rates.cacheWritePicoUsd = write;
   if (write1h !== undefined) rates.cacheWrite1hPicoUsd = write1h;
   return rates;
-}
-
-/** True if a name matches a pattern of the snapshot. One pass over the name at most. */
-function fits(pattern: string, name: string): boolean {
-  const openStart = pattern.startsWith("*");
-  const openEnd = pattern.endsWith("*");
-  const text = pattern.slice(openStart ? 1 : 0, openEnd ? -1 : undefined);
-  if (openStart) return openEnd ? name.includes(text) : name.endsWith(text);
-  if (name.length < text.length || (name.length > text.length && !openEnd)) return false;
-  return text.includes("#") ? sameButDigits(text, name) : name.startsWith(text);
-}
-
-function sameButDigits(text: string, name: string): boolean {
-  for (let at = 0; at < text.length; at += 1) {
-    const isSame = text[at] === "#" ? isDigit(name.charCodeAt(at)) : text[at] === name[at];
-    if (!isSame) return false;
-  }
-  return true;
-}
-
-function isDigit(code: number): boolean {
-  return code >= 48 && code <= 57;
 }

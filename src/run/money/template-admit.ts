@@ -5,7 +5,7 @@
  */
 import type { CallFacts } from "../../call.ts";
 import { admit, budgetReason, type Admission, type AdmissionRules } from "./admit.ts";
-import { ANY_TOKENS } from "./estimate.ts";
+import { ANY_TOKENS, withImageExcess } from "./estimate.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Overhead } from "./template.ts";
 import type { TokenPrice } from "./token-price.ts";
@@ -25,7 +25,7 @@ export function admitWithTemplate(
   { overhead, isInFlight, ...rules }: AdmissionRules & TemplateRules,
 ): Admission {
   const { settledTokens, cautiousTokens, mayProbe, awaitsFacts = false } = overhead;
-  const bounds = rules.bounds ?? ANY_TOKENS;
+  const bounds = withImageExcess(rules.bounds ?? ANY_TOKENS, overhead);
   const admitWith = (tokens: number): Admission =>
     admit(facts, price, ledger, { ...rules, bounds: { ...bounds, fixedTokens: tokens, toolsTokens: tokens } });
   const promptBinds = (ledger.limits.usd !== null && price !== null) || ledger.limits.prompt_tokens !== null;

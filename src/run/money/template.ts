@@ -26,20 +26,42 @@ export type Overhead = {
   cautiousTokens: number;
   /** True if one attempt may probe with the settled overhead: no bill so far has exceeded it. */
   mayProbe: boolean;
+  /**
+   * Set if more was billed of images than their headers allow, and by how much: a header that lies is believed once. The template
+   * alone does not explain it.
+   */
+  imageExcessTokens?: number;
   /** True if the facts of other runs have not arrived: a probe before that could overrun a template that they know. */
   awaitsFacts?: boolean;
 };
 
-/** The shape of a request: templates differ by endpoint, and with tools. */
-export function shapeOf({ endpoint = "chat", tools }: Pick<CallFacts, "endpoint" | "tools">): string {
-  return tools === true ? `${endpoint}${TOOLS}` : endpoint;
+/**
+ * The shape of a request: templates differ by endpoint, and with tools. Requests with images have a shape of their own, because
+ * their bills also show whether the images are what their headers say.
+ */
+export function shapeOf({
+  mediaParts = 0,
+  ...facts
+}: Pick<CallFacts, "endpoint" | "tools"> & Partial<Pick<CallFacts, "mediaParts">>): string {
+  return mediaParts > 0 ? textShapeOf(facts) + IMAGES : textShapeOf(facts);
+}
+
+/** The same for a request without its images. */
+export function textShapeOf({ endpoint = "chat", tools }: Pick<CallFacts, "endpoint" | "tools">): string {
+  return tools === true ? endpoint + TOOLS : endpoint;
 }
 
 const TOOLS = "+tools";
+const IMAGES = "+images";
 
 /** True if requests of this shape send tools. */
 export function sendsTools(shape: string): boolean {
-  return shape.endsWith(TOOLS);
+  return shape.includes(TOOLS);
+}
+
+/** True if requests of this shape send images. */
+export function sendsImages(shape: string): boolean {
+  return shape.endsWith(IMAGES);
 }
 
 /**

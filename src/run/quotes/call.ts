@@ -1,5 +1,5 @@
 /** What a call would cost a run, by what the run knows of the upstreams that may answer it. */
-import type { TokenBounds } from "../money/estimate.ts";
+import { withImageExcess, type TokenBounds } from "../money/estimate.ts";
 import { quoteOf, type Quote } from "../money/quote.ts";
 import { withLook } from "../money/text-scale.ts";
 import type { CallFacts } from "../../call.ts";
@@ -38,5 +38,6 @@ function boundsNow(
   const overhead = templates.overheadOf(target, facts, nowMs);
   const bounds = withLook(target.bounds, templates.textRatioOf(target));
   if (overhead === null) return bounds;
-  return { ...bounds, fixedTokens: overhead.settledTokens, toolsTokens: overhead.settledTokens };
+  const { settledTokens } = overhead;
+  return withImageExcess({ ...bounds, fixedTokens: settledTokens, toolsTokens: settledTokens }, overhead);
 }

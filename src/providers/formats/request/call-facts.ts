@@ -27,6 +27,7 @@ export function specialFacts(read: Pick<RequestFacts, keyof SpecialFacts>): Spec
     completions: read.completions === 1 ? undefined : read.completions,
     promptTokenIds: read.promptTokenIds === 0 ? undefined : read.promptTokenIds,
     unbounded: read.unbounded.length === 0 ? undefined : read.unbounded,
+    images: read.images === undefined || read.images.length === 0 ? undefined : read.images,
     fileParts: read.fileParts === 0 ? undefined : read.fileParts,
     tools: read.tools || undefined,
     endpoint: read.endpoint === "chat" ? undefined : read.endpoint,
@@ -50,6 +51,7 @@ export function rawCallFactsOf(read: Pick<RequestFacts, ReadFact>, chosen: Chose
 /** Merges the facts of two parts of one request: its settings and its messages. */
 export function mergeFacts(first: SpecialFacts, second: SpecialFacts): SpecialFacts {
   const merged = { ...first, ...second };
+  if (first.images !== undefined) merged.images = [...first.images, ...(second.images ?? [])];
   if (first.fileParts !== undefined) merged.fileParts = first.fileParts + (second.fileParts ?? 0);
   if (first.promptTokenIds !== undefined) merged.promptTokenIds = first.promptTokenIds + (second.promptTokenIds ?? 0);
   // Fast mode has a field of its own, which counts before the tier's: see `readRequest`.

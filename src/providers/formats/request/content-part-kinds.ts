@@ -7,7 +7,7 @@ import { ANNOTATION, CACHE_MARKS, CALLER, CITATION, EXTRA_CONTENT, REASONING_DET
 
 export type PartKind = {
   /**
-   * `text`: its bytes. `media`: the upstream's bound for an image. `file`: its bound for a file, audio or video.
+   * `text`: its bytes. `media`: what an image of its size counts as. `file`: its bound for a file, audio or video.
    * `parts`: the parts in its `content`. `document`: depends on its source. `thoughts`: its bytes, or the parts in
    * `thinking`.
    */

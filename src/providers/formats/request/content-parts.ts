@@ -13,6 +13,7 @@ import {
 import { PART_KINDS, type PartKind } from "./content-part-kinds.ts";
 import { SPENDS_PROMPT } from "./field-table.ts";
 import { allowedType, hasValue, noteForm, readFields } from "./fields.ts";
+import { readImage } from "./images.ts";
 import { noteUnreservable, objectAt, refuse, textOf, type ScanContext } from "./scan-context.ts";
 
 /** Reads the content of a message or of a tool's result: a text, an array of parts, or null. */
@@ -81,7 +82,7 @@ function readBound(scan: ScanContext, part: JsonObject, { partKind, field, level
     case "document":
       return readDocument(scan, part, { partKind, field, level });
     case "media":
-      scan.mediaParts += 1;
+      readImage(scan, part, partKind.data ?? []);
       return readData(scan, part, { partKind, field, level });
     case "file":
       scan.fileParts += 1;

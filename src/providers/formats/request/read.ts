@@ -2,7 +2,7 @@
  * Reads the facts of a request that admission needs from its bytes. Values that an upstream refuses at no cost are left to
  * the upstream; fields that are not in the tables are noted, for limits to refuse.
  */
-import type { Endpoint, UnreservableField } from "../../../call.ts";
+import type { Endpoint, ImageFacts, UnreservableField } from "../../../call.ts";
 import type { Reason } from "../../../errors.ts";
 import {
   CHOICES_MAX,
@@ -74,8 +74,9 @@ export type RequestFacts = {
   /** Prompt tokens that the bytes do not bound: sent as numbers, or added by the provider. */
   promptTokenIds: number;
   messageCount: number;
-  /** Images and audio. */
   mediaParts: number;
+  /** What is known of those images, by size and detail. */
+  images: readonly ImageFacts[];
   fileParts: number;
   /** Whether tools are sent. */
   tools: boolean;
@@ -231,7 +232,8 @@ function* growthOf(bytes: Uint8Array): Sliced<number> {
 }
 
 function countsOf(scan: ScanContext, growth: number) {
-  const { bytes, otherBytes, promptTokenIds, messageCount, mediaParts, fileParts, tools, cacheTtl, unbounded } = scan;
+  const { bytes, otherBytes, promptTokenIds, messageCount, tools, cacheTtl, unbounded } = scan;
+  const { mediaParts, images, fileParts } = scan;
   const textBytes = bytes.length - otherBytes;
   // If some bytes are not text, the scan would have to know which.
   const isLookedAt = otherBytes === 0 && textBytes >= TEXT_LOOK_BYTES_MIN && textBytes <= TEXT_LOOK_BYTES_MAX;
@@ -242,6 +244,7 @@ function countsOf(scan: ScanContext, growth: number) {
     promptTokenIds,
     messageCount,
     mediaParts,
+    images,
     fileParts,
     tools,
     cacheTtl,

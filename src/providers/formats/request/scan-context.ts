@@ -2,9 +2,10 @@
  * The state that the readers of a request share: its bytes, the findings so far, and functions to read or refuse a value.
  * After a refusal, readers of lists stop; others may continue, because only the first refusal counts.
  */
-import type { UnreservableField } from "../../../call.ts";
+import type { ImageFacts, UnreservableField } from "../../../call.ts";
 import { fieldMessage, type Reason } from "../../../errors.ts";
 import {
+  IMAGES_MEASURED_MAX,
   NAME_CHARS_MAX,
   UNRESERVABLE_LISTED_MAX,
   UNRESERVABLE_NAME_CHARS_MAX,
@@ -32,8 +33,9 @@ export type ScanContext = {
   messageCount: number;
   /** Prompts, each of which gets its own completions. */
   prompts: number;
-  /** Images and audio. */
   mediaParts: number;
+  /** What is known of those images, by size and detail. */
+  images: ImageFacts[];
   fileParts: number;
   /** Prompt tokens that the bytes do not bound: sent as numbers, or added by the provider. */
   promptTokenIds: number;
@@ -54,6 +56,7 @@ export function newScan(bytes: Uint8Array): ScanContext {
     messageCount: 0,
     prompts: 1,
     mediaParts: 0,
+    images: [],
     fileParts: 0,
     promptTokenIds: 0,
     otherBytes: 0,
@@ -94,6 +97,17 @@ export function noteUnreservable(scan: ScanContext, { field, why, spends, allowe
 /** Whether the list is full: then every limit refuses the request, and further entries change nothing. */
 export function hasNotedEnough(scan: ScanContext): boolean {
   return scan.notedCount > UNRESERVABLE_NOTED_MAX;
+}
+
+/** Counts an image with what is known of it. One that has no room in the list counts as one of which nothing is known. */
+export function noteImage(scan: ScanContext, image: ImageFacts): void {
+  scan.mediaParts += 1;
+  const { width, height, detail } = image;
+  const same = scan.images.find(
+    (each) => each.width === width && each.height === height && each.detail === detail,
+  );
+  if (same !== undefined) same.count = (same.count ?? 1) + 1;
+  else if (scan.images.length < IMAGES_MEASURED_MAX) scan.images.push({ ...image });
 }
 
 /** The path of a field without the indexes of list elements, as in `allow_params`. */
