@@ -213,7 +213,10 @@ const RULES: Readonly<Record<string, Allowed>> = {
  */
 const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [
   { from: "contract", target: /^src\/run\/graph\/refs\.ts$/ },
-  { from: "providers", target: /^src\/run\/money\/(prices|estimate|image-tokens|money|decimal|token-price|service-tiers)\.ts$/ },
+  {
+    from: "providers",
+    target: /^src\/run\/money\/(prices|estimate|image-tokens|money|decimal|token-price|service-tiers)\.ts$/,
+  },
   { from: "formats", target: /^src\/run\/money\/(decimal|service-tiers)\.ts$/ },
 ];
 

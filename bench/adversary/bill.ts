@@ -216,7 +216,9 @@ class Biller {
 
   /** An image by its size, or a document in its place. */
   #picture(tokens: number | null, type: string): number {
-    return tokens === null ? this.#media(FILE_TOKENS, "a document as an image") : this.#media(tokens, `${type} as an image`);
+    return tokens === null
+      ? this.#media(FILE_TOKENS, "a document as an image")
+      : this.#media(tokens, `${type} as an image`);
   }
 
   #media(tokensMax: number, what: string): number {

@@ -45,6 +45,8 @@ export const FOREIGN_SHARE = 0.1;
 const ATTEMPTS_MAX = 2;
 /** First calls of one personality, at most. */
 const MEETING_RUNS = 16;
+/** The number of the first run that shows a known hole: behind those of all first calls, before those of storms. */
+const KNOWN_FROM = 900;
 /** Runs that must have seen a template before the others know it. */
 const MEETINGS_OF_EACH = 2;
 /** Personalities that are met at once. */
@@ -70,7 +72,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
     };
     for (const result of await meet(world, options.seed, 1)) take(result, faultsOf(result, world.mock, 1));
     report(`${results.length} first calls, ${faults.length} faults`);
-    for (const { name, plan, request } of knownPlans(options.seed, 500)) {
+    for (const { name, plan, request } of knownPlans(options.seed, KNOWN_FROM)) {
       const result = await storm(world, plan, request);
       const found = faultsOf(result, world.mock).map((fault) => ({ ...fault, what: `${name}; ${fault.what}` }));
       if (found.length > 0) holes.push(name);
@@ -164,16 +166,18 @@ function firstCall(model: string, path: string, { tools, picture, run }: Shape &
   const input = picture === null ? content : [{ role: "user", content }];
   const tree = objectOf({
     model,
-    ...(isResponses
-      ? { input, max_output_tokens: 20 }
-      : { messages: [{ role: "user", content }], max_tokens: 20 }),
+    ...(isResponses ? { input, max_output_tokens: 20 } : { messages: [{ role: "user", content }], max_tokens: 20 }),
     ...(tools ? { tools: [tool[path]] } : {}),
   });
   return { path, text: write(tree), tree, calls: 1, leavesAfterMs: null };
 }
 
 function partsOf(path: string, text: string, picture: string): unknown[] {
-  if (path === "/v1/messages") return [{ type: "text", text }, { type: "image", source: sourceOf(picture) }];
+  if (path === "/v1/messages")
+    return [
+      { type: "text", text },
+      { type: "image", source: sourceOf(picture) },
+    ];
   if (path === "/v1/responses") {
     return [
       { type: "input_text", text },

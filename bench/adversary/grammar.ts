@@ -176,8 +176,8 @@ function imageUrl({ personality: { sees, isLiedTo }, random }: Scene): string {
 }
 
 function openaiImage(scene: Scene): unknown {
-  const detail = scene.personality.sees === undefined ? undefined : scene.random.pick(DETAILS);
-  return { type: "image_url", image_url: { url: imageUrl(scene), ...(detail === undefined ? {} : { detail }) } };
+  const detail = scene.personality.sees === undefined ? {} : scene.random.pick(DETAILS);
+  return { type: "image_url", image_url: { url: imageUrl(scene), ...detail } };
 }
 
 function partsOf(scene: Scene, text: string, family: Family): unknown[] {
@@ -195,8 +195,7 @@ function openaiPart(scene: Scene, type: string): unknown {
   const { random, mood, personality } = scene;
   if (personality.sees !== undefined && random.chance(0.6)) {
     if (type === "text") return openaiImage(scene);
-    const detail = random.pick(DETAILS);
-    return { type: "input_image", image_url: imageUrl(scene), ...(detail === undefined ? {} : { detail }) };
+    return { type: "input_image", image_url: imageUrl(scene), ...random.pick(DETAILS) };
   }
   const text = () => textIn(mood, random.integer(1, 300), random);
   return random.pick<() => unknown>([

@@ -43,7 +43,10 @@ export function sourceOf(url: string): unknown {
   return { type: "base64", media_type: url.slice("data:".length, url.indexOf(";")), data: dataOf(url) };
 }
 
-export const DETAILS: readonly unknown[] = [undefined, "auto", "low", "high", "original", "LOW", null];
+export const DETAILS: readonly { detail?: unknown }[] = [
+  {},
+  ...["auto", "low", "high", "original", "LOW", null].map((detail) => ({ detail })),
+];
 
 /** By the name of a personality. */
 export function billsOf(name: string): Bills {
@@ -52,21 +55,34 @@ export function billsOf(name: string): Bills {
   return bills;
 }
 
+const GIANTS: readonly Size[] = [
+  [9_000, 9_000],
+  [9_000, 3_375],
+  [65_535, 1],
+];
+
+/** The largest image in a detail. */
+function largestIn(bills: Bills, detail: string): number {
+  if (detail === "auto" || detail === "original") return bills.largest;
+  return Math.min(bills.largest, Math.max(...GIANTS.map((size) => bills.tokens(size, detail))));
+}
+
 /** Tokens of the image of a part; null = it is none, but a document. */
 export function pictureTokens(bills: Bills, part: Value, keys: KeyPolicy): number | null {
   const at = (value: Value | undefined, name: string) => (value === undefined ? undefined : member(value, name, keys));
   const image = at(part, "image_url");
   const source = at(part, "source");
-  const url = textOf(image) ?? textOf(at(image, "url"));
   const data = textOf(at(source, "data"));
-  const isDocument =
-    (url !== null && OTHER.includes(url)) || (data !== null && OTHER.some((other) => dataOf(other) === data));
-  if (isDocument) return null;
-  const size = SEEN.get(url === null ? (data ?? "") : dataOf(url));
+  const inSource = data === null ? null : `data:${textOf(at(source, "media_type")) ?? ""};base64,${data}`;
+  const url = textOf(image) ?? textOf(at(image, "url")) ?? inSource;
+  if (url !== null && OTHER.includes(url)) return null;
+  const size = url === null ? undefined : SEEN.get(dataOf(url));
   const details = [at(part, "detail"), at(image, "detail")].map(textOf).filter((detail) => detail !== null);
   const [detail = "auto"] = details;
   const isKnown = details.length < 2 && ["auto", "low", "high", "original"].includes(detail);
   const possible = isKnown ? [detail] : ["auto", "low", "high", "original"];
-  if (size === undefined || (url !== null && !url.startsWith("data:"))) return bills.largest;
+  if (size === undefined || (url !== null && !url.startsWith("data:"))) {
+    return Math.max(...possible.map((each) => largestIn(bills, each)));
+  }
   return Math.max(...possible.map((each) => Math.min(bills.largest, bills.tokens(size, each))));
 }

@@ -1,6 +1,6 @@
 /**
  * What providers bill for an image, written from their own descriptions, apart from the gateway's bounds: the mock's side of the
- * account. `largest`: an image of which nothing is known.
+ * account.
  */
 import type { Size } from "./images.ts";
 
@@ -10,6 +10,7 @@ export type Bills = {
   model: string;
   /** Tokens of an image of this size; `detail` as the request names it. */
   tokens: (size: Size, detail?: string) => number;
+  /** In the detail that costs most. */
   largest: number;
 };
 
@@ -20,7 +21,8 @@ export function tiles([width, height]: Size, base: number, tile: number, detail 
   const longest = Math.max(wide, high);
   if (longest > 2_048) [wide, high] = [Math.floor((wide * 2_048) / longest), Math.floor((high * 2_048) / longest)];
   const shortest = Math.min(wide, high);
-  if (shortest > 768 || enlarges) [wide, high] = [Math.floor((wide * 768) / shortest), Math.floor((high * 768) / shortest)];
+  if (shortest > 768 || enlarges)
+    [wide, high] = [Math.floor((wide * 768) / shortest), Math.floor((high * 768) / shortest)];
   return base + tile * Math.ceil(wide / 512) * Math.ceil(high / 512);
 }
 
@@ -70,7 +72,10 @@ function qwen([width, height]: Size, side: number, tokensMin: number): number {
   let [wide, high] = [rounded(width), rounded(height)];
   if (wide * high > most) {
     const beta = Math.sqrt((width * height) / most);
-    [wide, high] = [width, height].map((length) => Math.max(1, Math.floor(length / beta / side)) * side) as [number, number];
+    [wide, high] = [width, height].map((length) => Math.max(1, Math.floor(length / beta / side)) * side) as [
+      number,
+      number,
+    ];
   } else if (wide * high < least) {
     const beta = Math.sqrt(least / (width * height));
     [wide, high] = [width, height].map((length) => Math.ceil((length * beta) / side) * side) as [number, number];
@@ -118,12 +123,20 @@ export const RELATIVES: readonly Bills[] = [
   {
     ...{ name: "GPT-5.6", model: "openai/gpt-5.6-sol", largest: 36_000 },
     tokens: (size, detail) =>
-      detail === "high" ? patches(size, 2_500, 65_535, 1.2) : detail === "low" ? patches(size, 256, 512, 1.2) : patches(size, 30_000, 65_535, 1.2),
+      detail === "high"
+        ? patches(size, 2_500, 65_535, 1.2)
+        : detail === "low"
+          ? patches(size, 256, 512, 1.2)
+          : patches(size, 30_000, 65_535, 1.2),
   },
   {
     ...{ name: "GPT-5.4", model: "gpt-5.4-2026-03-05", largest: 12_000 },
     tokens: (size, detail) =>
-      detail === "original" ? patches(size, 10_000, 6_000, 1.2) : patches(size, 2_500, 2_048, 1.2),
+      detail === "original"
+        ? patches(size, 10_000, 6_000, 1.2)
+        : detail === "low"
+          ? patches(size, 256, 512, 1.2)
+          : patches(size, 2_500, 2_048, 1.2),
   },
   {
     ...{ name: "Claude 4.5", model: "anthropic/claude-sonnet-4.5", largest: 1_568 },

@@ -5,7 +5,7 @@ export type Size = readonly [width: number, height: number];
 const bytesOf = (text: string): number[] => [...text].map((char) => char.charCodeAt(0));
 const big = (value: number, count: number): number[] =>
   Array.from({ length: count }, (_, at) => Math.floor(value / 256 ** (count - 1 - at)) % 256);
-const little = (value: number, count: number): number[] => big(value, count).reverse();
+const little = (value: number, count: number): number[] => big(value, count).toReversed();
 const base64 = (bytes: readonly number[]): string => Buffer.from(bytes).toString("base64");
 
 const PNG_SIGNATURE = [0x89, ...bytesOf("PNG\r\n\x1a\n")];
@@ -39,9 +39,10 @@ const SCAN = [...segment(0xda, [3, 1, 0, 2, 0x11, 3, 0x11, 0, 0x3f, 0]), 1, 2, 3
 
 /** `profiles`: segments of 60,000 bytes before the frame. */
 export function jpeg(size: Size, { profiles = 0, progressive = false } = {}): string {
-  const before = Array.from({ length: profiles }, () => segment(0xe2, Array<number>(60_000).fill(9))).flat();
-  const marker = progressive ? 0xc2 : 0xc0;
-  return base64([0xff, 0xd8, ...segment(0xe0, bytesOf("JFIF\0")), ...before, ...frame(size, marker), ...SCAN]);
+  const profile = Buffer.concat([Buffer.from([0xff, 0xe2, ...big(60_002, 2)]), Buffer.alloc(60_000, 9)]);
+  const begin = Buffer.from([0xff, 0xd8, ...segment(0xe0, bytesOf("JFIF\0"))]);
+  const end = Buffer.from([...frame(size, progressive ? 0xc2 : 0xc0), ...SCAN]);
+  return Buffer.concat([begin, ...Array.from({ length: profiles }, () => profile), end]).toString("base64");
 }
 
 const gifImage = ([width, height]: Size): number[] => [
@@ -67,7 +68,7 @@ const webpChunk = (type: string, data: readonly number[]): number[] => [
 const lossy = ([width, height]: Size): number[] =>
   webpChunk("VP8 ", [0x10, 0, 0, 0x9d, 1, 0x2a, ...little(width, 2), ...little(height, 2), 9, 9]);
 const lossless = ([width, height]: Size): number[] =>
-  webpChunk("VP8L", [0x2f, ...little((width - 1) + (height - 1) * 2 ** 14, 4), 9]);
+  webpChunk("VP8L", [0x2f, ...little(width - 1 + (height - 1) * 2 ** 14, 4), 9]);
 const canvas = ([width, height]: Size, flags = 0): number[] =>
   webpChunk("VP8X", [flags, 0, 0, 0, ...little(width - 1, 3), ...little(height - 1, 3)]);
 
@@ -154,15 +155,84 @@ export const NO_IMAGES: readonly { name: string; url: string }[] = [
 
 /** Sizes of photos, screens, scans and pictures of the web. */
 export const REAL_SIZES: readonly Size[] = [
-  ...([[4032, 3024], [3024, 4032], [4000, 3000], [3840, 2160], [2048, 1536], [1600, 1200], [1536, 2048]] as const),
-  ...([[1080, 2400], [1179, 2556], [1170, 2532], [1290, 2796], [750, 1334], [1080, 1920], [828, 1792]] as const),
-  ...([[1920, 1080], [2560, 1440], [1366, 768], [1440, 900], [1280, 720], [1280, 800], [1680, 1050]] as const),
-  ...([[3456, 2234], [2880, 1800], [1512, 982], [1024, 768], [800, 600], [640, 480], [1200, 630]] as const),
-  ...([[600, 400], [300, 250], [728, 90], [512, 512], [1024, 1024], [256, 256], [768, 1024]] as const),
-  ...([[1536, 1024], [1024, 1536], [1792, 1024], [1240, 1754], [1654, 2339], [2480, 3508], [850, 1100]] as const),
-  ...([[1600, 900], [900, 600], [1000, 500], [1080, 1080], [1080, 1350], [6000, 1500], [600, 1800]] as const),
-  ...([[1000, 1000], [1500, 1000], [1000, 1500], [960, 540], [1184, 864], [1344, 768], [1152, 896]] as const),
-  ...([[2000, 1333], [1333, 2000], [720, 1280], [480, 360]] as const),
+  ...([
+    [4032, 3024],
+    [3024, 4032],
+    [4000, 3000],
+    [3840, 2160],
+    [2048, 1536],
+    [1600, 1200],
+    [1536, 2048],
+  ] as const),
+  ...([
+    [1080, 2400],
+    [1179, 2556],
+    [1170, 2532],
+    [1290, 2796],
+    [750, 1334],
+    [1080, 1920],
+    [828, 1792],
+  ] as const),
+  ...([
+    [1920, 1080],
+    [2560, 1440],
+    [1366, 768],
+    [1440, 900],
+    [1280, 720],
+    [1280, 800],
+    [1680, 1050],
+  ] as const),
+  ...([
+    [3456, 2234],
+    [2880, 1800],
+    [1512, 982],
+    [1024, 768],
+    [800, 600],
+    [640, 480],
+    [1200, 630],
+  ] as const),
+  ...([
+    [600, 400],
+    [300, 250],
+    [728, 90],
+    [512, 512],
+    [1024, 1024],
+    [256, 256],
+    [768, 1024],
+  ] as const),
+  ...([
+    [1536, 1024],
+    [1024, 1536],
+    [1792, 1024],
+    [1240, 1754],
+    [1654, 2339],
+    [2480, 3508],
+    [850, 1100],
+  ] as const),
+  ...([
+    [1600, 900],
+    [900, 600],
+    [1000, 500],
+    [1080, 1080],
+    [1080, 1350],
+    [6000, 1500],
+    [600, 1800],
+  ] as const),
+  ...([
+    [1000, 1000],
+    [1500, 1000],
+    [1000, 1500],
+    [960, 540],
+    [1184, 864],
+    [1344, 768],
+    [1152, 896],
+  ] as const),
+  ...([
+    [2000, 1333],
+    [1333, 2000],
+    [720, 1280],
+    [480, 360],
+  ] as const),
 ];
 
 /** The image of a size, in one of the formats in turn. */

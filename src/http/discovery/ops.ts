@@ -44,7 +44,12 @@ function deploymentOf(c: Context<AppEnv>): string | null {
 const HIDDEN_WARNINGS =
   "the configuration has warnings or a fault: GET /health with the operator's ADMIN_KEY lists warnings, and GET /runs names a fault";
 
-const shownLimits: Limits = { ...limits, body_bytes: BODY_BYTES, prices_date: CATALOG_DATE, image_families_date: IMAGE_FAMILIES_DATE };
+const shownLimits: Limits = {
+  ...limits,
+  body_bytes: BODY_BYTES,
+  prices_date: CATALOG_DATE,
+  image_families_date: IMAGE_FAMILIES_DATE,
+};
 
 const stubs: StubList = {
   object: "list",

@@ -51,7 +51,10 @@ export function fixedTokensOf({ tools }: Pick<CallFacts, "tools">, bounds: Token
 }
 
 /** The bounds by what bills have shown of the images of a model. */
-export function withImageExcess(bounds: TokenBounds, { imageExcessTokens }: { imageExcessTokens?: number }): TokenBounds {
+export function withImageExcess(
+  bounds: TokenBounds,
+  { imageExcessTokens }: { imageExcessTokens?: number },
+): TokenBounds {
   return imageExcessTokens === undefined ? bounds : { ...bounds, imageExcessTokens };
 }
 

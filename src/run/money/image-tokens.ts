@@ -135,11 +135,7 @@ function patchesIn({ side, pixelsPerToken }: PatchRule, { patches, edge }: Patch
 }
 
 /** As the source has it, and no fewer than crops of the largest size, which it also names. */
-function cropsOf(
-  { small, largest: side }: Extract<ImageRule, { by: "crops" }>,
-  width: number,
-  height: number,
-): number {
+function cropsOf({ small, largest: side }: Extract<ImageRule, { by: "crops" }>, width: number, height: number): number {
   if (width <= small && height <= small) return 1;
   const unit = Math.max(1, Math.floor(Math.min(width, height) / 1.5));
   const cropsBy = (of: number): number => Math.ceil(width / of) * Math.ceil(height / of);

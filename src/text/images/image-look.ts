@@ -22,7 +22,8 @@ const COMMA = 0x2c;
 export function lookAtUrl(url: Uint8Array): ImageLook {
   if (!startsWithData(url)) return UNKNOWN;
   const comma = url.subarray(0, HEAD_CHARS_MAX).indexOf(COMMA);
-  if (comma === -1) return OTHER;
+  // Without a comma it has no data, which no provider takes.
+  if (comma === -1) return url.length <= HEAD_CHARS_MAX ? UNKNOWN : OTHER;
   const head = latin(url.subarray("data:".length, comma)).toLowerCase().replaceAll("\\/", "/");
   if (!head.startsWith("image/")) return OTHER;
   return /;\s*base64$/.test(head) ? lookAtData(url.subarray(comma + 1)) : UNKNOWN;

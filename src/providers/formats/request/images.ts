@@ -8,7 +8,11 @@ import { noteImage, textOf, type ScanContext } from "./scan-context.ts";
 const UNKNOWN: ImageLook = { kind: "unknown" };
 
 /** Counts the image of a part. `data`: the paths of what the part may have it in. */
-export function readImage(scan: ScanContext, part: JsonObject, data: readonly (readonly [string, ...string[]])[]): void {
+export function readImage(
+  scan: ScanContext,
+  part: JsonObject,
+  data: readonly (readonly [string, ...string[]])[],
+): void {
   const look = lookAt(scan, part, data);
   // A document that calls itself an image has any number of pages.
   if (look.kind === "other") scan.fileParts += 1;

@@ -103,9 +103,7 @@ export function hasNotedEnough(scan: ScanContext): boolean {
 export function noteImage(scan: ScanContext, image: ImageFacts): void {
   scan.mediaParts += 1;
   const { width, height, detail } = image;
-  const same = scan.images.find(
-    (each) => each.width === width && each.height === height && each.detail === detail,
-  );
+  const same = scan.images.find((each) => each.width === width && each.height === height && each.detail === detail);
   if (same !== undefined) same.count = (same.count ?? 1) + 1;
   else if (scan.images.length < IMAGES_MEASURED_MAX) scan.images.push({ ...image });
 }

@@ -49,7 +49,9 @@ describe("an image whose header is below the truth", () => {
     const [row] = templates.takeNews().get(target.upstream) ?? [];
     expect(row).toMatchObject({ shape: "chat+images", excessTokens: 1_528, root: "run_a" });
     const { model, shape, root: _, ...facts } = row as TemplateRow;
-    const seenBy = (...roots: string[]) => [{ ...facts, model, shape, witnesses: roots.map((root) => ({ ...facts, root, seenAtMs: 0 })) }];
+    const seenBy = (...roots: string[]) => [
+      { ...facts, model, shape, witnesses: roots.map((root) => ({ ...facts, root, seenAtMs: 0 })) },
+    ];
     const own = new Templates(() => seenBy("run_a"), "run_a");
     expect(own.overheadOf(target, image, 20_000)?.imageExcessTokens).toBe(1_528);
     const other = new Templates(() => seenBy("run_a"), "run_c");

@@ -18,38 +18,81 @@ const median = (values: readonly number[]): number => [...values].sort((a, b) =>
 
 /** Shapes that no camera makes. */
 const ODD_SIZES: readonly Size[] = [
-  ...([[1, 1], [1, 65_535], [65_535, 1], [2, 3_000], [3_000, 2], [27, 27], [28, 28], [29, 29], [31, 33]] as const),
-  ...([[32, 32], [384, 384], [385, 384], [384, 5_000], [511, 513], [767, 769], [768, 768], [769, 2_049]] as const),
-  ...([[100, 1_000], [1_568, 1_568], [1_569, 785], [2_576, 2_576], [8_000, 8_000], [20_000, 20_000]] as const),
-  ...([[65_535, 65_535], [2 ** 31 - 1, 2 ** 31 - 1], [10, 30], [13, 14], [42, 42], [1_024, 1_025]] as const),
+  ...([
+    [1, 1],
+    [1, 65_535],
+    [65_535, 1],
+    [2, 3_000],
+    [3_000, 2],
+    [27, 27],
+    [28, 28],
+    [29, 29],
+    [31, 33],
+  ] as const),
+  ...([
+    [32, 32],
+    [384, 384],
+    [385, 384],
+    [384, 5_000],
+    [511, 513],
+    [767, 769],
+    [768, 768],
+    [769, 2_049],
+  ] as const),
+  ...([
+    [100, 1_000],
+    [1_568, 1_568],
+    [1_569, 785],
+    [2_576, 2_576],
+    [8_000, 8_000],
+    [20_000, 20_000],
+  ] as const),
+  ...([
+    [65_535, 65_535],
+    [2 ** 31 - 1, 2 ** 31 - 1],
+    [10, 30],
+    [13, 14],
+    [42, 42],
+    [1_024, 1_025],
+  ] as const),
 ];
 
 describe("the bound of an image", () => {
-  it.each(FAMILIES)("is at least what is billed for 60 real images of $name, and at the median at most 1.3 times that", (family) => {
-    const ratios = REAL_SIZES.map((size, turn) => {
-      const body = { model: family.model, messages: [{ role: "user", content: [imagePart(fileOf(size, turn))] }] };
-      const read = readRequest("chat", new TextEncoder().encode(JSON.stringify(body)));
-      if (!read.ok) throw new Error("the request is refused");
-      const { images, mediaParts, promptBytes, messageCount } = read.value;
-      const bounds = { tokensPerByte: 1, mediaTokensMax: null, images: familyOf(family.model) };
-      const reserved = mediaTokensMax({ images, mediaParts, promptBytes, messageCount }, bounds) ?? 0;
-      const billed = family.tokens(size);
-      expect(reserved, `${family.name} ${String(size)}`).toBeGreaterThanOrEqual(billed);
-      return reserved / billed;
-    });
-    expect(ratios.length).toBe(60);
-    console.info(`${family.name}: bound ÷ bill at the median ${median(ratios).toFixed(3)}, at most ${Math.max(...ratios).toFixed(2)}`);
-    expect(median(ratios)).toBeLessThanOrEqual(1.3);
-  });
+  it.each(FAMILIES)(
+    "is at least what is billed for 60 real images of $name, and at the median at most 1.3 times that",
+    (family) => {
+      const ratios = REAL_SIZES.map((size, turn) => {
+        const body = { model: family.model, messages: [{ role: "user", content: [imagePart(fileOf(size, turn))] }] };
+        const read = readRequest("chat", new TextEncoder().encode(JSON.stringify(body)));
+        if (!read.ok) throw new Error("the request is refused");
+        const { images, mediaParts, promptBytes, messageCount } = read.value;
+        const bounds = { tokensPerByte: 1, mediaTokensMax: null, images: familyOf(family.model) };
+        const reserved = mediaTokensMax({ images, mediaParts, promptBytes, messageCount }, bounds) ?? 0;
+        const billed = family.tokens(size);
+        expect(reserved, `${family.name} ${String(size)}`).toBeGreaterThanOrEqual(billed);
+        return reserved / billed;
+      });
+      expect(ratios.length).toBe(60);
+      console.info(
+        `${family.name}: bound ÷ bill at the median ${median(ratios).toFixed(3)}, at most ${Math.max(...ratios).toFixed(2)}`,
+      );
+      expect(median(ratios)).toBeLessThanOrEqual(1.3);
+    },
+  );
 
-  it.each([...FAMILIES, ...RELATIVES])("is at least what is billed for an odd image of $name, in every detail", (family) => {
-    for (const size of [...ODD_SIZES, ...REAL_SIZES]) {
-      for (const detail of [undefined, "low", "high", "original"] as const) {
-        const billed = Math.min(family.largest, family.tokens(size, detail));
-        expect(bound(family, size, detail), `${family.name} ${String(size)} ${detail}`).toBeGreaterThanOrEqual(billed);
+  it.each([...FAMILIES, ...RELATIVES])(
+    "is at least what is billed for an odd image of $name, in every detail",
+    (family) => {
+      for (const size of [...ODD_SIZES, ...REAL_SIZES]) {
+        for (const detail of [undefined, "low", "high", "original"] as const) {
+          const billed = Math.min(family.largest, family.tokens(size, detail));
+          expect(bound(family, size, detail), `${family.name} ${String(size)} ${detail}`).toBeGreaterThanOrEqual(
+            billed,
+          );
+        }
       }
-    }
-  });
+    },
+  );
 
   it("is enough where a provider enlarges small images to the shorter side of its tiles", () => {
     for (const size of REAL_SIZES) {
@@ -58,12 +101,15 @@ describe("the bound of an image", () => {
     }
   });
 
-  it.each([...FAMILIES, ...RELATIVES])("of an image of which nothing is known is the largest of $name", ({ model, largest }) => {
-    const family = familyOf(model);
-    expect(imageTokensMax(2, [], family)).toBe(2 * largestOf(family));
-    expect(largestOf(family)).toBeGreaterThanOrEqual(largest);
-    expect(tokensMax(family, { width: 0, height: 0 })).toBe(largestOf(family));
-  });
+  it.each([...FAMILIES, ...RELATIVES])(
+    "of an image of which nothing is known is the largest of $name",
+    ({ model, largest }) => {
+      const family = familyOf(model);
+      expect(imageTokensMax(2, [], family)).toBe(2 * largestOf(family));
+      expect(largestOf(family, "other")).toBeGreaterThanOrEqual(largest);
+      expect(tokensMax(family, { width: 0, height: 0 })).toBe(largestOf(family));
+    },
+  );
 
   it("respects the detail where it makes images cheaper, of any size, and no detail that it does not know", () => {
     const family = familyOf("gpt-4o");

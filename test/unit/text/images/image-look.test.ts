@@ -1,7 +1,17 @@
 import { describe, expect, it } from "vitest";
 import { IMAGE_SEGMENTS_MAX } from "../../../../src/limits.ts";
 import { lookAtData, lookAtUrl } from "../../../../src/text/images/image-look.ts";
-import { dataUrl, fileOf, HOSTILE, jpeg, NO_IMAGES, png, REAL_SIZES, webp, type Size } from "../../../support/images.ts";
+import {
+  dataUrl,
+  fileOf,
+  HOSTILE,
+  jpeg,
+  NO_IMAGES,
+  png,
+  REAL_SIZES,
+  webp,
+  type Size,
+} from "../../../support/images.ts";
 
 const encoder = new TextEncoder();
 /** As a JSON text has it, between its quotes. */
@@ -20,7 +30,11 @@ describe("the size of an image", () => {
   it.each<[string, string, Size]>([
     ["a PNG as large as its format allows", dataUrl("png", png([2 ** 31 - 1, 1])), [2 ** 31 - 1, 1]],
     ["a JPEG of one row", dataUrl("jpeg", jpeg([65_535, 1])), [65_535, 1]],
-    ["a WebP without loss, as large as it may be", dataUrl("webp", webp([16_384, 16_384], "lossless")), [16_384, 16_384]],
+    [
+      "a WebP without loss, as large as it may be",
+      dataUrl("webp", webp([16_384, 16_384], "lossless")),
+      [16_384, 16_384],
+    ],
     ["an extended WebP", dataUrl("webp", webp([3, 16_000], "extended")), [3, 16_000]],
     ["an image under a wrong type of image", dataUrl("gif", png([7, 9])), [7, 9]],
     ["a type in capitals, with a parameter", `DATA:Image/PNG;charset=utf-8;BASE64,${png([7, 9])}`, [7, 9]],

@@ -22,8 +22,16 @@ describe("an image's size in the facts of a call", () => {
   it.each<[string, Endpoint, object]>([
     ["a chat's part", "chat", { type: "image_url", image_url: { url: URL_OF } }],
     ["a chat's part with a bare URL", "chat", { type: "image_url", image_url: URL_OF }],
-    ["a tool's result", "chat", { type: "tool_result", tool_use_id: "t", content: [{ type: "image_url", image_url: { url: URL_OF } }] }],
-    ["Anthropic's block", "messages", { type: "image", source: { type: "base64", media_type: "image/png", data: png([640, 480]) } }],
+    [
+      "a tool's result",
+      "chat",
+      { type: "tool_result", tool_use_id: "t", content: [{ type: "image_url", image_url: { url: URL_OF } }] },
+    ],
+    [
+      "Anthropic's block",
+      "messages",
+      { type: "image", source: { type: "base64", media_type: "image/png", data: png([640, 480]) } },
+    ],
     [
       "Anthropic's tool result",
       "messages",
@@ -51,7 +59,9 @@ describe("an image's size in the facts of a call", () => {
   });
 
   it("is read in the messages of a native call, and stays in the facts that a group stores", () => {
-    const messages = [{ role: "user", content: [{ type: "image_url", image_url: { url: fileOf([1_920, 1_080], 1) } }] }];
+    const messages = [
+      { role: "user", content: [{ type: "image_url", image_url: { url: fileOf([1_920, 1_080], 1) } }] },
+    ];
     const call = parseCall({ messages }, SETTINGS_DEFAULT, (field) => field);
     if (!call.ok) throw new Error("refused");
     expect(call.value.facts).toMatchObject({ mediaParts: 1, images: [{ width: 1_920, height: 1_080 }] });
@@ -73,9 +83,13 @@ describe("an image's size in the facts of a call", () => {
     const both = { type: "input_image", image_url: URL_OF, file_id: "file_1" };
     expect(factsOf("responses", { input: [{ role: "user", content: [both] }] }).images).toEqual([unknown]);
     const source = { type: "base64", media_type: "image/png", data: png([1, 1]), url: "https://a.example/b.png" };
-    expect(factsOf("messages", { messages: [{ role: "user", content: [{ type: "image", source }] }] }).images).toEqual([unknown]);
+    expect(factsOf("messages", { messages: [{ role: "user", content: [{ type: "image", source }] }] }).images).toEqual([
+      unknown,
+    ]);
     const named = { type: "file", file_id: "f", data: png([1, 1]) };
-    expect(factsOf("messages", { messages: [{ role: "user", content: [{ type: "image", source: named }] }] }).images).toEqual([unknown]);
+    expect(
+      factsOf("messages", { messages: [{ role: "user", content: [{ type: "image", source: named }] }] }).images,
+    ).toEqual([unknown]);
   });
 
   it.each(HOSTILE)("is not known of $name", ({ type, data }) => {
