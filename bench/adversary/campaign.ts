@@ -1,7 +1,6 @@
 /** A whole campaign: each personality is met once, then come storms and probes. */
-import { dataUrl, png } from "../../test/support/images.ts";
 import { modelsOf, PERSONALITIES, type Personality } from "./personalities.ts";
-import { LIE, sourceOf } from "./pictures.ts";
+import { LIE, sourceOf, TINY } from "./pictures.ts";
 import { batchStorm, startBatchGateway } from "./batches.ts";
 import { knownPlans } from "./known.ts";
 import { batchPlans, plansOf, type Drawn } from "./plans.ts";
@@ -150,8 +149,6 @@ function shapesOf({ sees, isLiedTo }: Personality): Shape[] {
   const pictures = sees === undefined ? [null] : [null, isLiedTo === true ? LIE : TINY];
   return pictures.flatMap((picture) => [false, true].map((tools) => ({ tools, picture })));
 }
-
-const TINY = dataUrl("png", png([30, 30]));
 
 function firstCall(model: string, path: string, { tools, picture, run }: Shape & { run: number }): HostileRequest {
   const text = `${markerOf(run * RUN_NUMBERS, 0)} good men and great light`;

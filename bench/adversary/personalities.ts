@@ -174,7 +174,7 @@ export const PERSONALITIES: readonly Personality[] = [
   seeing("sees-crops", "Gemini"),
   seeing("sees-cells", "Qwen-VL", { template: 21 }),
   seeing("sees-rows", "Pixtral"),
-  seeing("lied-to", "OpenAI's tiles", { isLiedTo: true }),
+  seeing("lied-to", "GPT-5.6", { isLiedTo: true }),
   seeing("claude-sees", "Anthropic"),
   seeing("claude-lied-to", "Claude 4.5", { isLiedTo: true }),
   anthropic("claude-resolves", { resolves: true }),

@@ -31,6 +31,9 @@ const OTHER = NO_IMAGES.map(({ url }) => url);
 /** A header that no reader can doubt, and a decoder that finds something else. */
 export const LIE = remember(dataUrl("png", png([3, 3])), [8_000, 8_000]);
 
+/** An image as small as it says. */
+export const TINY = remember(dataUrl("png", png([30, 30])), [30, 30]);
+
 /** A URL of an image. `lies`: whether it may be the one that cannot be seen through. */
 export function pictureIn(random: Random, lies: boolean): string {
   if (lies && random.chance(0.3)) return LIE;

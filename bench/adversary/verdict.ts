@@ -21,7 +21,11 @@ export function faultsOf(result: StormResult, mock: Mock, overrunsMax = 0): Faul
   if (root === undefined) return [];
   const faults = result.runs.flatMap((run) => {
     const below = run === root ? children : [];
-    return runFaults(run, accountsOf(mock, [run, ...below]), result);
+    // A first call that says less than it costs, and whose outcome nobody learns, stays charged at what it said.
+    const isUndercharged = overrunsMax > 0 && result.plan.personality.isLiedTo === true;
+    return runFaults(run, accountsOf(mock, [run, ...below]), result).filter(
+      ({ kind }) => kind !== "spent below bill" || !isUndercharged,
+    );
   });
   if (result.overruns > overrunsMax) {
     const account = accountsOf(mock, result.runs);
