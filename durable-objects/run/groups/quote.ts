@@ -2,7 +2,7 @@
 import type { Quote } from "../../../src/run/money/quote.ts";
 import type { CallFacts } from "../../../src/call.ts";
 import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
-import { hasCourse } from "../../../src/run/group/progress.ts";
+import { hasCourse } from "../../../src/run/continuations/table.ts";
 import { quoteCall } from "../../../src/run/quotes/call.ts";
 import { quoteOfCourse } from "../../../src/run/quotes/course.ts";
 import type { Target } from "../../../src/run/leases/shard.ts";

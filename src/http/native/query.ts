@@ -7,7 +7,7 @@ import type { Parsed } from "../../contract/errors.ts";
 import { parsePromptText, parseQuery, type QueryRequest } from "../../contract/query.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { SharedPrefixes } from "../../contexts/shared-prefixes.ts";
-import { hasCourse } from "../../run/group/progress.ts";
+import { hasCourse } from "../../run/continuations/table.ts";
 import { Refusal } from "../../errors.ts";
 import { spentBefore } from "../replies/usage.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";

@@ -44,7 +44,7 @@ export type SlotRecord = {
   position?: Position;
 };
 
-/** How far a call is that goes to several models, or is made several times (course/course.ts). */
+/** How far a call is that goes to several models, or is made several times (../continuations). */
 export type Course = {
   /** Attempts of the models or samples that have ended, and what they cost. */
   base: number;

@@ -1,6 +1,6 @@
 /** Which calls go through batches of their provider: whose upstream sells them, and that are one request each. */
 import { BATCH_TIER } from "../../call.ts";
-import { hasCourse } from "../group/progress.ts";
+import { hasCourse } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import { sendable } from "../gates/sendable.ts";
 import type { Target } from "../leases/shard.ts";

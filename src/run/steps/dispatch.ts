@@ -13,7 +13,7 @@ import type { Dimension, Reason } from "../../errors.ts";
 import { CLAIM_BYTES_MAX, LEARNED_CAP_TOKENS_SHORT, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
-import { atStep, hasCourse } from "../group/progress.ts";
+import { hasCourse, nextFacts } from "../continuations/table.ts";
 import { factsOf } from "./enqueue.ts";
 import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "../group/group.ts";
@@ -427,7 +427,7 @@ export function sentFactsOf(state: EngineState, group: Group, slotId: number): {
   const tried = state.tried.get(slotId);
   if (substituted === undefined) return { facts: factsWithRepair(facts, tried) };
   if (!substituted.ok) return { facts, fault: substituted.reason };
-  return { facts: factsWithRepair(atStep(substituted.facts, tried?.course), tried) };
+  return { facts: factsWithRepair(nextFacts(substituted.facts, tried?.course), tried) };
 }
 
 /** Where the attempt of a call goes whose bucket may start. */

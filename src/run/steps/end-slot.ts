@@ -10,7 +10,7 @@ import { isBudgetReason } from "../money/admit.ts";
 import { cappedOf } from "../money/capped.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
-import { endOfCourse } from "../group/progress.ts";
+import { endOfCourse } from "../continuations/table.ts";
 import { votedText } from "../answers/voted-text.ts";
 import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "../group/group-graph.ts";

@@ -4,7 +4,7 @@ import { isRetryable } from "../../errors.ts";
 import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, STOPPED_ATTEMPTS_MAX } from "../../limits.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { gatesOf } from "./dispatch.ts";
-import { attemptsBefore } from "../group/progress.ts";
+import { attemptsBefore } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import { isViolation } from "../group/schema-check.ts";
 import { hasShortAnswer } from "../group/record.ts";

@@ -2,7 +2,7 @@
 import { BATCH_TIER } from "../../call.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../limits.ts";
 import { callIdOf } from "../log.ts";
-import { attemptsBefore } from "../group/progress.ts";
+import { attemptsBefore } from "../continuations/table.ts";
 import { bucketOf, enqueueReady, factsOf } from "./enqueue.ts";
 import type { Group } from "../group/group.ts";
 import type { SlotRecord } from "../group/record.ts";

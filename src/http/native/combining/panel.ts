@@ -10,7 +10,7 @@ import type { AppEnv } from "../../context.ts";
 import { parseSettings, SETTINGS_DEFAULT } from "../../../contract/call-options.ts";
 import { parseCall, type ParsedCall } from "../../../contract/call.ts";
 import { invalid, type Parsed } from "../../../contract/errors.ts";
-import { hasCourse } from "../../../run/group/progress.ts";
+import { hasCourse } from "../../../run/continuations/table.ts";
 import { Refusal } from "../../../errors.ts";
 import { COMBINING_CHARS_DEFAULT } from "../../../limits.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";

@@ -5,7 +5,7 @@ import type { OpenGroupReply, OpenGroupRequest } from "../../methods/groups.ts";
 import type { Refused } from "../../methods/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../../call.ts";
 import { modelsOfCalls } from "../../../run/answers/aggregate.ts";
-import { hasCourse } from "../../../run/group/progress.ts";
+import { hasCourse } from "../../../run/continuations/table.ts";
 import { CallPageBuilder, type CallPage } from "../../../run/queue/call-page.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
 import { Refusal, type Reason } from "../../../errors.ts";

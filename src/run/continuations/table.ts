@@ -1,0 +1,87 @@
+/** The reasons to go on after an attempt, and what they mean together for a slot: the rest of the run knows none by its name. */
+import { answerChars } from "../../answer.ts";
+import type { CallFacts, Outcome } from "../../call.ts";
+import { KEPT_ANSWER_CHARS_MAX } from "../../limits.ts";
+import { answerIn, type Course, type KeptAnswer, type SlotRecord } from "../group/record.ts";
+import type { SlotFacts } from "../queue/slot.ts";
+import { cascade, stepAt } from "./cascade.ts";
+import { START, type Continuation, type Onward } from "./continuation.ts";
+import { samples } from "./samples.ts";
+
+/** In the order in which they are asked. */
+const CONTINUATIONS: readonly Continuation[] = [cascade, samples];
+
+/** True if the call may be more than one answer. */
+export function hasCourse(facts: CallFacts): boolean {
+  return CONTINUATIONS.some((each) => each.appliesTo(facts));
+}
+
+/** What follows an outcome that no retry follows: the first reason to go on decides. Null = the call ends with it. */
+export function onwardOf(outcome: Outcome, facts: SlotFacts, before: Course | undefined): Onward | null {
+  let onward: Onward | null = null;
+  for (const each of CONTINUATIONS) {
+    if (!each.appliesTo(facts)) continue;
+    const next = each.next({ outcome, facts, course: onward?.course ?? before ?? START });
+    if (next === null) continue;
+    onward = { ...onward, ...next };
+    if (next.continues) return onward;
+  }
+  return onward;
+}
+
+/** The facts of a slot's next attempt, by how far its call is. */
+export function nextFacts<Facts extends SlotFacts>(facts: Facts, course: Course | undefined): Facts {
+  if (course === undefined) return facts;
+  return CONTINUATIONS.reduce((next, each) => each.facts?.(next, course) ?? next, facts);
+}
+
+/** Attempts that ended with an answer after which the call went on: they do not count towards its most attempts. */
+export function attemptsBefore(record: Pick<SlotRecord, "course"> | undefined): number {
+  return record?.course?.base ?? 0;
+}
+
+/** Takes over what follows the answer that was just added to the record. `facts`: those of its attempt. */
+export function follow(
+  record: SlotRecord,
+  { course: { kept: keptBefore, ...course }, continues, keeps, because }: Onward,
+  { model, cascade: models }: Pick<SlotFacts, "model" | "cascade">,
+): void {
+  const kept = keeps === true ? keptOf(record) : keptBefore;
+  record.course = kept === undefined ? course : { ...course, kept };
+  if (!continues) return;
+  if (because !== undefined) {
+    const steps = [...(course.steps ?? []), stepAt(record, course, model ?? "", because)];
+    Object.assign(record.course, { steps, model: models?.models[steps.length - 1] ?? "" });
+  }
+  Object.assign(record.course, { base: record.attempts, baseCostNanoUsd: record.costNanoUsd });
+  // The next attempt is made of the call as its client sent it.
+  Object.assign(record, { model: null, finishReason: null, text: null, reason: null });
+  delete record.parts;
+  delete record.checks;
+  delete record.cappedBy;
+  delete record.upstream;
+}
+
+/** The record of a slot that ends, with what its course says of it. */
+export function endOfCourse(record: SlotRecord): SlotRecord {
+  let ended = record;
+  for (const { end } of CONTINUATIONS) {
+    const { course } = ended;
+    if (end !== undefined && course !== undefined) ended = end({ ...ended, course });
+  }
+  return ended;
+}
+
+/** The answer in a record; undefined if it is too long to be kept. */
+function keptOf(record: SlotRecord): KeptAnswer | undefined {
+  const { text, model, finishReason, cappedBy, upstream, checks } = record;
+  if (text === null || answerChars(record) > KEPT_ANSWER_CHARS_MAX) return undefined;
+  return {
+    ...answerIn(record),
+    model,
+    finishReason,
+    ...(cappedBy !== undefined && { cappedBy }),
+    ...(upstream !== undefined && { upstream }),
+    ...(checks !== undefined && { checks }),
+  };
+}
