@@ -15,6 +15,6 @@ export function answerChars({ text, parts }: StoredAnswer): number {
 }
 
 /** Characters of the parts of an answer. */
-export function partsChars({ message = "", logprobs = "" }: AnswerParts): number {
-  return message.length + logprobs.length;
+export function partsChars({ message = "", logprobs = "", transcript = "" }: AnswerParts): number {
+  return message.length + logprobs.length + transcript.length;
 }

@@ -47,6 +47,21 @@ export type Cascade = { models: readonly string[]; on: readonly Gate[]; json?: J
 /** Samples of a call: it is made `min` times, then until a share of at least `agree` of the votes is for one answer. */
 export type Sampling = { min: number; max: number; agree: number; comparison: Comparison };
 
+/**
+ * The tools of its run that the model of a call may use before it answers, and how many answers it may give. `transcript`: its
+ * client wants to see the messages between them.
+ */
+export type ToolUse = { tools: readonly string[]; maxTurns: number; transcript?: true };
+
+/** One call of a tool, as a model asks for it: `arguments` is the text that it wrote. */
+export type AskedCall = { id: string; name: string; arguments: string };
+
+/**
+ * The tool calls of one answer, for the executor that makes them. `isRepeated`: they may have been made before. `resultBytesMax`: of
+ * each result, as JSON.
+ */
+export type ToolRound = { calls: readonly AskedCall[]; isRepeated: boolean; resultBytesMax: number };
+
 /** Where a call puts the text: before its prompt, in the system message, or in place of `{{chunk}}` in its prompt. */
 export type ContextPlace = "prompt" | "system" | "template";
 
@@ -65,7 +80,7 @@ export type PlacedContext = {
 };
 
 /** Parts of an answer that a call can ask for. */
-export const INCLUDED = ["message", "logprobs"] as const;
+export const INCLUDED = ["message", "logprobs", "transcript"] as const;
 export type Included = (typeof INCLUDED)[number];
 
 /** Options of a call that are written into its upstream request. A group stores those that its calls share once. */
@@ -173,6 +188,8 @@ export type DispatchOptions = {
   cascade?: Cascade;
   /** How often the call is made until its answers agree; absent = once. */
   sampling?: Sampling;
+  /** The tools that its model may use; absent = the call ends with its first answer. */
+  toolUse?: ToolUse;
   /** The service tier that it is sent in where that is sold, `default` = none; absent = that of its run. */
   wantedTier?: WantedTier;
   /** When it gets a second attempt beside a slow one; false = never, absent = as its upstream is configured. */
@@ -366,6 +383,8 @@ export type AnswerParts = {
   message?: string;
   /** The log probabilities of its tokens. */
   logprobs?: string;
+  /** The messages that its call has added to the request, and the answer: a JSON array. */
+  transcript?: string;
 };
 
 /** The outcome of an attempt; an executor never throws instead. `latencyMs` counts from dispatch. */

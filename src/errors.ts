@@ -58,6 +58,7 @@ export type Reason =
   | ({ reason: "infeasible"; message: string; reasons?: readonly CapacityShortage[] } & Partial<FloorFacts>)
   | { reason: "lease_lost"; leaseEnd: string }
   | { reason: "invalid_input"; message: string }
+  | { reason: "tool_without_parameters"; message: string; param: string }
   | { reason: "no_capacity"; waitedMs: number; reasons: readonly CapacityShortage[] }
   | { reason: "unpriced_model"; model: string }
   /** `nearest`: the number of the recorded request that is most like it; null = it is not shown. */
@@ -227,6 +228,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   invalid_input: final(400, "invalid_request_error"),
   no_capacity: retryable(409, "rate_limit_error"),
   infeasible: final(422, "invalid_request_error"),
+  tool_without_parameters: final(422, "invalid_request_error"),
   unpriced_model: final(422, "invalid_request_error"),
   cassette_miss: final(422, "invalid_request_error"),
   invalid_graph: final(422, "invalid_request_error"),

@@ -1387,6 +1387,21 @@ export const TOOL_REPLY_BYTES_MAX = 2 * 1024 * 1024;
 export const TOOL_QUEUE_MS_MAX = 5_000;
 /** Most attempts of a tool task: as many as an upstream has by default. Only tools that may be repeated get a second one. */
 export const TOOL_ATTEMPTS_MAX = 3;
+/** Answers of a model that uses tools, if its request names no number: agents in the field need five. */
+export const TOOL_TURNS_DEFAULT = 8;
+/** Most answers of a model that uses tools: each is paid for, with all that came before it once more. */
+export const TOOL_TURNS_MAX = 32;
+/** Calls of tools that one answer may ask for: the others get an error as their result. More at once are a loop of the model's. */
+export const TOOL_CALLS_PER_TURN_MAX = 32;
+/**
+ * What the answers and results of one call may come to, bytes of JSON: they are stored in one row of at most 2 MB, as texts in JSON,
+ * where a byte may need two. Longer than the context of most models.
+ */
+export const TOOL_TALK_BYTES_MAX = 512 * 1024;
+/** Longest result of a tool that a model is shown, bytes of JSON: its end is cut. About 16,000 tokens, which each further turn pays for. */
+export const TOOL_RESULT_BYTES_MAX = 64 * 1024;
+/** Times that calls of tools are made again whose executor was lost: then the model is told that their results are not known. */
+export const TOOL_ROUNDS_LOST_MAX = 1;
 /** Tool calls of one run that wait for a permit: each has a waiting Worker. */
 export const TOOL_CALLS_WAITING_MAX = 1_000;
 /** Cancelled tool calls that a run object remembers, so that the next heartbeat of their Workers learns of it. */

@@ -99,7 +99,7 @@ export class LaneObject extends DurableObject<Objects> implements LaneApi {
       upstreams,
       headersLimited: areHeadersLimited(waitingFetchesMax),
       run,
-      callTool: toolAttempts(run, toolHosts),
+      callTools: toolAttempts(run, toolHosts),
     });
   }
 }

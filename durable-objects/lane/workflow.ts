@@ -28,7 +28,7 @@ export class LaneWorkflow extends WorkflowEntrypoint<Objects, GroupName> {
     const { upstreams, waitingFetchesMax, toolHosts } = parsed.config;
     const headersLimited = areHeadersLimited(waitingFetchesMax);
     const run = new RunCaller(this.env, runId);
-    const place = { upstreams, headersLimited, run, callTool: toolAttempts(run, toolHosts) };
+    const place = { upstreams, headersLimited, run, callTools: toolAttempts(run, toolHosts) };
     await executeGroup(seq, {
       objects: this.env,
       run,

@@ -148,6 +148,7 @@ export class RunState {
         bodyOf: (slotId) => calls.bodyStateOf(slotId),
         isAway: (callId) => this.waitingCalls.isAway(callId),
         targetOf: (group, modelIndex) => this.targets.ofGroup(group, modelIndex),
+        targetOfTools: (names) => this.targets.ofTools(names),
         targetOfLease: (lease) => this.targets.ofLease(lease),
         ...(this.replay === null ? {} : { replay: this.replay }),
       },

@@ -30,19 +30,23 @@ export const UNCONFIGURED_TARGET: Omit<Target, "upstream" | "gate" | "model"> = 
   attemptsMax: 0,
 };
 
-/** A tool as the target of a task: its calls cost nothing and read no tokens. */
-function toolTarget({ name, idempotent, timeoutMs }: Tool): Target {
+/** Between the names of tools that one attempt calls, where others have a model. No name has it. */
+const NAMES_SEPARATOR = ",";
+
+/** One tool or more as the target of an attempt: their calls cost nothing and read no tokens. `callsTimeoutMs`: of all calls together. */
+function toolTarget(tools: readonly [Tool, ...Tool[]], callsTimeoutMs: number): Target {
+  const names = new Set(tools.map(({ name }) => name));
   return {
     ...UNCONFIGURED_TARGET,
     upstream: TOOL_UPSTREAM,
     gate: TOOL_UPSTREAM,
-    model: name,
+    model: [...names].join(NAMES_SEPARATOR),
     price: { inputPicoUsd: 0, cachedInputPicoUsd: 0, outputPicoUsd: 0 },
     maxInFlight: PARALLEL_MAX,
-    // The time of a call, and that of waiting for its permit.
-    timeoutMs: timeoutMs + TOOL_QUEUE_MS_MAX,
+    // The time of the calls, one after another, and that of waiting for a permit.
+    timeoutMs: Math.min(callsTimeoutMs + TOOL_QUEUE_MS_MAX, TIMEOUT_MS_MAX),
     attemptsMax: TOOL_ATTEMPTS_MAX,
-    tool: { idempotent },
+    tool: { idempotent: tools.every(({ idempotent }) => idempotent) },
   };
 }
 
@@ -85,10 +89,19 @@ export class RunTargets {
   /** Where the calls of a tool go, or that the run has none of this name. */
   #tool(name: string): Target | Reason {
     const { tools } = this.#settings;
-    const tool = tools.find((each) => each.name === name);
-    if (tool !== undefined) return toolTarget(tool);
+    const tool = this.ofTools(name.split(NAMES_SEPARATOR));
+    if (tool !== null) return tool;
     const names = tools.map((each) => each.name).join(", ");
     return { reason: "not_found", what: `tool "${name}"`, hint: `this run has ${names === "" ? "no tools" : names}` };
+  }
+
+  /** Where an attempt goes that calls these tools; null if the run has not all of them. */
+  ofTools(names: readonly string[]): Target | null {
+    const found = names.map((name) => this.#settings.tools.find((each) => each.name === name));
+    const [first, ...others] = found.filter((tool) => tool !== undefined);
+    if (first === undefined || others.length < names.length - 1) return null;
+    const timeoutMs = others.reduce((sum, tool) => sum + tool.timeoutMs, first.timeoutMs);
+    return toolTarget([first, ...others], timeoutMs);
   }
 
   /** Where calls of a group go that name this one of its models; null if it is refused by now. */

@@ -1,6 +1,6 @@
 /** `POST /batch`: an ordered list of calls. */
 import * as z from "zod";
-import { BATCH_TIER, type CallFacts, type SharedBody } from "../call.ts";
+import { BATCH_TIER, type CallFacts, type SharedBody, type ToolUse } from "../call.ts";
 import type { AggregateSpec } from "../run/answers/aggregate.ts";
 import type { StopRule } from "../run/answers/early-stop.ts";
 import type { JudgeRule } from "../run/answers/judged-stop.ts";
@@ -54,6 +54,7 @@ import {
 import { agentsFields, copiesOfOne, type Copied } from "./agents.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
+import { toolUseFields } from "./steps/tool-use.ts";
 import { usageDocument } from "./query.ts";
 
 /** How much a call matters. */
@@ -154,6 +155,8 @@ export type BatchRequest = SentRules & {
   viaBatches: boolean;
   /** What its calls refer to; before that is found, they cannot be opened. */
   contexts: ContextNeeds;
+  /** The tools of the run that its models may use: those of calls that name none (null = none), and whether a call has some. */
+  tools: { default: ToolUse | null; areUsed: boolean };
 };
 
 /**
@@ -184,6 +187,7 @@ export const slotDocument = z.object({
   upstream: answeredBy,
   steps: stepsDocument,
   ...sampledFields,
+  ...toolUseFields,
   replayed: replayedFlag,
   estimated: z
     .boolean()
@@ -316,7 +320,8 @@ export function parseBatch(
   const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
   for (const { context } of calls.value) noteContext(named, context);
   const contexts = { ...shared.contexts, named };
-  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), calls: calls.value, ids, contexts } };
+  const tools = toolsOf(shared, calls.value.some(({ facts }) => facts.toolUse !== undefined));
+  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), ...tools, calls: calls.value, ids, contexts } };
 }
 
 /** The batch of one call, so many times. */
@@ -328,7 +333,8 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
   for (const { context } of read.value) noteContext(named, context);
   const calls = read.value.flatMap((call) => Array<BatchCall>(times).fill(call));
   const contexts = { ...shared.contexts, named };
-  return { ok: true, value: { ...shared, ...tiersOf(shared, false), calls, isCopied: true, ids: [], contexts } };
+  const tools = toolsOf(shared, read.value.some(({ facts }) => facts.toolUse !== undefined));
+  return { ok: true, value: { ...shared, ...tiersOf(shared, false), ...tools, calls, isCopied: true, ids: [], contexts } };
 }
 
 function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]> {
@@ -372,6 +378,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
   if (!stop.ok) return stop;
   const combined = parseAggregate(read.data.aggregate);
   if (!combined.ok) return combined;
+  const { toolUse } = settings.value.dispatch;
   const shared = {
     ...rulesOf(read.data),
     defaults: settings.value.body,
@@ -389,6 +396,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     tiers: read.data.tiers ?? null,
     viaBatches,
     contexts: { named: NO_CONTEXTS, default: settings.value.context, over: null },
+    tools: { default: toolUse ?? null, areUsed: toolUse !== undefined },
   };
   const { over, prompt } = read.data;
   if (over !== undefined) return overEnvelope({ over, prompt }, read.data, settings.value, shared);
@@ -466,6 +474,11 @@ export function noteContext(named: Map<string, ContextReference>, context: Conte
 /** How tiers matter: as the request says, or as a priority if a call has one. */
 export function tiersOf({ tiers }: Pick<BatchRequest, "tiers">, hasTiers: boolean): Pick<BatchRequest, "tiers"> {
   return { tiers: tiers ?? (hasTiers ? "priority" : null) };
+}
+
+/** Which tools its models may use; `areUsed`: whether a call names some. */
+export function toolsOf({ tools }: Pick<BatchRequest, "tools">, areUsed: boolean): Pick<BatchRequest, "tools"> {
+  return { tools: { ...tools, areUsed: tools.areUsed || areUsed } };
 }
 
 /** The names of calls, in input order; empty if none has one. */

@@ -13,6 +13,7 @@ import {
   SCHEMA_RETRIES_DEFAULT,
   SCHEMA_RETRIES_MAX,
   TIMEOUT_MS_MAX,
+  TOOL_TURNS_DEFAULT,
 } from "../limits.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { CACHE_MARKS } from "../providers/formats/request/inner-fields.ts";
@@ -27,6 +28,7 @@ import { Params } from "./params.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
 import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
+import { toolUseSettings } from "./steps/tool-use.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
 
 /** The urgency of each name; the names of tiers among them. */
@@ -109,8 +111,9 @@ export const callSettingsFields = {
     }),
   include: z.array(z.enum(INCLUDED)).max(INCLUDED.length).optional().meta({
     description:
-      "What the answer shows beside its text. `message`: the whole message of the model, also if it has only text. `logprobs`: the log probabilities, if `params` ask the upstream for them. A message that has more than text (tool calls, thoughts, a refusal, citations) is always shown. See docs/messages.md",
+      "What the answer shows beside its text. `message`: the whole message of the model, also if it has only text. `logprobs`: the log probabilities, if `params` ask the upstream for them. `transcript`: of a call with `tools`, the messages before its answer. A message that has more than text (tool calls, thoughts, a refusal, citations) is always shown. See docs/messages.md",
   }),
+  ...toolUseSettings,
   service_tier: wantedTier.optional(),
   ...cascadeFields,
   samples: samplesField.optional(),
@@ -210,6 +213,14 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     return gates.ok ? written(dispatch, { cascade: { models: dispatch.cascade.models, ...gates.value } }) : gates;
   },
   include: (include, { body }) => written(body, { include }),
+  tools: (names, { dispatch }) => {
+    const { maxTurns = TOOL_TURNS_DEFAULT } = dispatch.toolUse ?? {};
+    return written(dispatch, { toolUse: { tools: [...new Set(names)], maxTurns } });
+  },
+  max_turns: (maxTurns, { dispatch }, path) => {
+    if (dispatch.toolUse === undefined) return invalid(path("max_turns"), "needs tools");
+    return written(dispatch, { toolUse: { ...dispatch.toolUse, maxTurns } });
+  },
   service_tier: (wantedTier, { dispatch }) => written(dispatch, { wantedTier }),
   samples: (samples, { dispatch }, path) => {
     const sampling = samplingOf(samples, path("samples"));
@@ -231,6 +242,12 @@ export function parseSettings(input: CallSettingsInput, base: CallSettings, path
   const settings = { ...base, dispatch: { ...base.dispatch }, body: { ...base.body } };
   const refused = writeOptions(OPTION_WRITERS, input, settings, path);
   if (refused !== null) return refused;
+  const { toolUse } = settings.dispatch;
+  // The same value for all calls that share it.
+  if (toolUse !== undefined && (toolUse.transcript ?? false) !== (settings.body.include?.includes("transcript") ?? false)) {
+    const { transcript: _, ...rest } = toolUse;
+    settings.dispatch.toolUse = toolUse.transcript === true ? rest : { ...rest, transcript: true };
+  }
   const other = settings.schemaSize === null ? null : otherFormatIn(settings.body.params);
   if (other !== null) return invalid(path("schema"), `cannot be combined with params.${other}; send one of them`);
   if (settings.dispatch.cascade !== undefined && settings.dispatch.sampling !== undefined) {

@@ -163,7 +163,7 @@ const head = z.string().nullable();
 
 /** A slot as `GET /groups/:id/slots/:index` shows it. */
 export const slotLook = slotDocument
-  .omit({ json: true, message: true, logprobs: true })
+  .omit({ json: true, message: true, logprobs: true, transcript: true })
   .extend({
     error: resultLine.shape.error,
     waiting_for: resultLine.shape.waiting_for,

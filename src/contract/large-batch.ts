@@ -5,7 +5,7 @@
 import type { ContextReference } from "../contexts/types.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
-import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf } from "./batch.ts";
+import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf, toolsOf } from "./batch.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeFault } from "./body.ts";
@@ -68,6 +68,7 @@ function* piecesReading(
   const { settings, shared } = envelope.value;
   const ids: (string | null)[] = [];
   let hasTiers = false;
+  let areToolsUsed = false;
   let pieces = 0;
   const named = new Map<string, ContextReference>();
   for (const calls of readCalls(list, settings, reading.promptOf)) {
@@ -76,6 +77,7 @@ function* piecesReading(
       ids.push(call.id);
       noteContext(named, call.context);
       hasTiers ||= call.facts.tier !== undefined;
+      areToolsUsed ||= call.facts.toolUse !== undefined;
     }
     pieces += 1;
     if (pieces % PIECES_PER_SLICE === 0) yield;
@@ -89,7 +91,7 @@ function* piecesReading(
       }
     },
   };
-  const request = { ...shared, ...tiersOf(shared, hasTiers), calls, ids: namesOf(ids) };
+  const request = { ...shared, ...tiersOf(shared, hasTiers), ...toolsOf(shared, areToolsUsed), calls, ids: namesOf(ids) };
   return { ok: true, value: { ...request, contexts: { ...shared.contexts, named } } };
 }
 

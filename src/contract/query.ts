@@ -8,6 +8,7 @@ import { invalid, zodReason } from "./errors.ts";
 import { PresentFields } from "./present-fields.ts";
 import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
+import { toolUseFields } from "./steps/tool-use.ts";
 import { replayedFlag } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import {
@@ -70,6 +71,7 @@ export const queryReply = z
     upstream: answeredBy,
     steps: stepsDocument,
     ...sampledFields,
+    ...toolUseFields,
     replayed: replayedFlag,
   })
   .meta({ id: "QueryReply" });

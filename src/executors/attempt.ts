@@ -4,7 +4,7 @@
  */
 import { chargeOf } from "../run/money/estimate.ts";
 import { usdOf } from "../run/money/money.ts";
-import type { CallBody, Endpoint, Lease, Outcome, SharedPrefix } from "../call.ts";
+import type { CallBody, Endpoint, Lease, Outcome, SharedPrefix, ToolRound } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { rewriteRequest } from "../providers/formats/request/rewrite.ts";
 import type { RequestFacts } from "../providers/formats/request/read.ts";
@@ -71,16 +71,19 @@ const refusedSchemas = new RefusedSchemas();
 /** The streams that this isolate edits. */
 const edited = new EditedStreams();
 
-/** Makes the attempt of a slot whose call is one of a tool. Never rejects. */
-export type ToolAttempt = (attempt: Attempt, body: CallBody) => Promise<Outcome>;
+/** Makes the attempts of slots that call tools of the run: of a task that is one, and all calls that a model asks for. Never rejects. */
+export type ToolAttempts = {
+  task: (attempt: Attempt, body: CallBody) => Promise<Outcome>;
+  round: (attempt: Attempt, round: ToolRound) => Promise<Outcome>;
+};
 
 /** Where an attempt is made. `headersLimited`: whether few fetches of this executor may wait for headers at once. */
 export type AttemptPlace = {
   upstreams: readonly Upstream[];
   headersLimited: boolean;
   run: PullRun & TextRun & TapeRun;
-  /** Calls the tools of the run for tasks of graphs; absent = no call is one of a tool. */
-  callTool?: ToolAttempt;
+  /** Absent = no call uses tools. */
+  callTools?: ToolAttempts;
 };
 
 /**
@@ -88,8 +91,8 @@ export type AttemptPlace = {
  */
 export async function attemptCall(made: Attempt, stored: CallBody, place: AttemptPlace): Promise<Outcome> {
   const { lease, controller, timer, requests, headersArrived } = made;
-  const { upstreams, headersLimited, run, callTool } = place;
-  if (stored.tool !== undefined && callTool !== undefined) return await callTool(made, stored);
+  const { upstreams, headersLimited, run, callTools } = place;
+  if (stored.tool !== undefined && callTools !== undefined) return await callTools.task(made, stored);
   const upstream = upstreamOf(lease, upstreams);
   if (upstream === null) return unsent(notConfigured(lease));
   const tape = await tapeOfCall(upstream, lease, stored, run);

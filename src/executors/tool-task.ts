@@ -1,19 +1,24 @@
 /**
- * A call of a tool as an executor makes it: for `POST /tool_call` and for tasks of graphs alike. Its permit comes from the run, so its
+ * A call of a tool as an executor makes it: for `POST /tool_call`, for tasks of graphs and for models alike. Its permit comes from the run, so its
  * limits and its line in the log are the same, whoever calls.
  */
-import type { CallBody, Classification, Usage } from "../call.ts";
-import type { Reason } from "../errors.ts";
+import type { AskedCall, CallBody, Classification, Outcome, ToolRound, Usage } from "../call.ts";
+import { nestsDeeperThan, utf8Bytes } from "../contract/text.ts";
+import { toWire, type Reason } from "../errors.ts";
+import { JSON_DEPTH_MAX, TOOL_CALLS_PER_TURN_MAX } from "../limits.ts";
 import type { RunCaller } from "../objects/clients/caller.ts";
 import { acquireTool } from "../objects/clients/tool-permit.ts";
 import { failed } from "../providers/classify.ts";
+import { isRecord } from "../text/json/record.ts";
 import { makeToolCall, type ToolCallEnd } from "../tools/call.ts";
 import type { ToolHost } from "../tools/hosts.ts";
 import { inputOf, inputRefusal, parametersOf, typedInput } from "../tools/input.ts";
 import type { Tool } from "../tools/tool.ts";
 import { checkToolUrl } from "../tools/url.ts";
-import type { ToolAttempt } from "./attempt.ts";
+import type { Attempt, ToolAttempts } from "./attempt.ts";
 import { timerWithSocket } from "./permit.ts";
+
+type ToolDeps = { toolHosts: readonly ToolHost[]; controller: AbortController };
 
 /** A call whose permit was granted. */
 export type GrantedCall = { callId: string; tool: Tool; input: unknown };
@@ -22,7 +27,7 @@ export type GrantedCall = { callId: string; tool: Tool; input: unknown };
 export async function callGranted(
   run: RunCaller,
   { callId, tool, input }: GrantedCall,
-  { toolHosts, controller }: { toolHosts: readonly ToolHost[]; controller: AbortController },
+  { toolHosts, controller }: ToolDeps,
 ): Promise<ToolCallEnd> {
   const named = { callId, tool: tool.name };
   const body = JSON.stringify({ tool_name: tool.name, input });
@@ -52,34 +57,127 @@ function notAllowed({ name }: Tool, problem: string): Reason {
 }
 
 /** The tool calls of a run's slots. They never reject. */
-export function toolAttempts(run: RunCaller, toolHosts: readonly ToolHost[]): ToolAttempt {
-  return async ({ lease, controller, timer, headersArrived }, body) => {
-    // A tool has answered once its call ends; no other call of this executor waits for its headers.
-    headersArrived?.();
-    const startedMs = Date.now();
-    const stopTimer = timer(lease.timeoutMs, () => controller.abort());
-    try {
-      const ended = await attemptTool(run, lease.model, body, { toolHosts, controller });
-      return { ...ended, latencyMs: Math.max(0, Date.now() - startedMs) };
-    } catch {
-      const reason: Reason = {
-        reason: "internal",
-        message: "the run could not be reached for the permit of a tool call",
-      };
-      return { ...failed("unknown", reason), latencyMs: Math.max(0, Date.now() - startedMs) };
-    } finally {
-      stopTimer();
-    }
+export function toolAttempts(run: RunCaller, toolHosts: readonly ToolHost[]): ToolAttempts {
+  return {
+    task: (attempt, body) => timed(attempt, (controller) => attemptTask(run, attempt, body, { toolHosts, controller })),
+    round: (attempt, round) => timed(attempt, (controller) => attemptRound(run, round, { toolHosts, controller })),
   };
+}
+
+/** Makes an attempt that calls tools, within the time of its lease. */
+async function timed(
+  { lease, controller, timer, headersArrived }: Attempt,
+  make: (controller: AbortController) => Promise<Classification>,
+): Promise<Outcome> {
+  // A tool has answered once its call ends; no other call of this executor waits for its headers.
+  headersArrived?.();
+  const startedMs = Date.now();
+  const stopTimer = timer(lease.timeoutMs, () => controller.abort());
+  try {
+    const ended = await make(controller);
+    return { ...ended, latencyMs: Math.max(0, Date.now() - startedMs) };
+  } catch {
+    const reason: Reason = {
+      reason: "internal",
+      message: "the run could not be reached for the permit of a tool call",
+    };
+    return { ...failed("unknown", reason), latencyMs: Math.max(0, Date.now() - startedMs) };
+  } finally {
+    stopTimer();
+  }
+}
+
+/** What a model is told of a call that may have been made before, of a tool that must not be called twice. */
+const UNKNOWN_RESULT =
+  "Error: the call was interrupted. Whether the tool was called, and what it answered, is not known; it is not called again.";
+const TOO_MANY_CALLS = `Error: at most ${TOOL_CALLS_PER_TURN_MAX} tools are called for one answer; this call was not made.`;
+
+/** Makes the calls that a model asks for, side by side, each under a permit of its own. What fails is told to the model. */
+async function attemptRound(
+  run: RunCaller,
+  { calls, isRepeated, resultBytesMax }: ToolRound,
+  deps: ToolDeps,
+): Promise<Classification> {
+  const results = await Promise.all(
+    calls.map(async (call, index) => {
+      if (index >= TOOL_CALLS_PER_TURN_MAX) return TOO_MANY_CALLS;
+      return await resultOf(run, call, isRepeated, deps);
+    }),
+  );
+  const made = results.filter((each) => each !== null);
+  if (made.length < calls.length || deps.controller.signal.aborted) {
+    // Tools have been called: what they have done is not known to the slot.
+    return failed("unknown", { reason: "cancelled", message: "the tool calls of this answer were stopped" });
+  }
+  const text = JSON.stringify(made.map((result) => cutResult(result, resultBytesMax)));
+  return { kind: "success", text, model: "", finishReason: "stop", usage: NO_USAGE };
+}
+
+/** The result of one call as the model reads it; null = it was stopped. */
+async function resultOf(
+  run: RunCaller,
+  { name, arguments: written }: AskedCall,
+  isRepeated: boolean,
+  deps: ToolDeps,
+): Promise<string | null> {
+  const { signal } = deps.controller;
+  const input = readArguments(written);
+  if (input === null) return `Error: the arguments of "${name}" are not a JSON object`;
+  for (;;) {
+    const call = { callId: crypto.randomUUID(), tool: name };
+    const granted = await acquireTool(run, call, signal);
+    const isStopped = granted === null || signal.aborted;
+    const isRefused = granted?.ok === false;
+    const mayCall = !isStopped && granted.ok && !(isRepeated && !granted.tool.idempotent);
+    if (mayCall) {
+      const { value, report } = await callGranted(run, { callId: call.callId, tool: granted.tool, input }, deps);
+      if (report.reason !== null) return `Error: ${toWire(report.reason).error.message}`;
+      return textOf(value);
+    }
+    if (!isRefused) await run.callWithRetry<void>((stub) => stub.endTool(call.callId, null));
+    if (isStopped) return null;
+    if (granted.ok) return UNKNOWN_RESULT;
+    // The other calls of this run hold all permits: this one waits, until the time of its attempt is over.
+    if (granted.reason.reason !== "overloaded") return `Error: ${toWire(granted.reason).error.message}`;
+  }
+}
+
+/** The input of a call; null = it is no JSON object. A model that has nothing to say writes no arguments. */
+function readArguments(written: string): Readonly<Record<string, unknown>> | null {
+  if (written.trim() === "") return {};
+  try {
+    const input: unknown = JSON.parse(written);
+    return isRecord(input) && !nestsDeeperThan(input, JSON_DEPTH_MAX) ? input : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A result of at most so many bytes as JSON; its end is cut. */
+function cutResult(text: string, bytesMax: number): string {
+  const wellFormed = text.toWellFormed();
+  const bytes = utf8Bytes(JSON.stringify(wellFormed));
+  if (bytes <= bytesMax) return wellFormed;
+  const note = " … [cut: the result is too long]";
+  let kept = wellFormed;
+  for (let size = bytes; size + note.length > bytesMax && kept !== ""; size = utf8Bytes(JSON.stringify(kept))) {
+    const share = Math.max(0, bytesMax - note.length) / size;
+    kept = kept.slice(0, Math.min(kept.length - 1, Math.floor(kept.length * share))).toWellFormed();
+  }
+  return kept + note;
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : JSON.stringify(value);
 }
 
 const NO_USAGE: Usage = { promptTokens: 0, completionTokens: 0, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: 0 };
 
-async function attemptTool(
+async function attemptTask(
   run: RunCaller,
-  name: string,
+  { lease: { model: name } }: Attempt,
   body: CallBody,
-  deps: { toolHosts: readonly ToolHost[]; controller: AbortController },
+  deps: ToolDeps,
 ): Promise<Classification> {
   const { signal } = deps.controller;
   const call = { callId: crypto.randomUUID(), tool: name };
@@ -93,8 +191,7 @@ async function attemptTool(
   const input = typedInput(inputOf(body), parametersOf(tool));
   const { value, report } = await callGranted(run, { callId: call.callId, tool, input }, deps);
   if (report.reason === null) {
-    const text = typeof value === "string" ? value : JSON.stringify(value);
-    return { kind: "success", text, model: name, finishReason: "stop", usage: NO_USAGE };
+    return { kind: "success", text: textOf(value), model: name, finishReason: "stop", usage: NO_USAGE };
   }
   // What a tool has done before it failed is not known: only one that may be repeated is called again.
   return failed(mayRepeat(tool, report.reason) ? "transient" : "rejected", report.reason);

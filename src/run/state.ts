@@ -55,6 +55,8 @@ export type EngineDeps = {
   factsOf: (slotId: number) => SlotFacts;
   /** The target of a group's model; null when the configuration no longer has it. */
   targetOf: (group: GroupHeader, modelIndex: number) => Target | null;
+  /** Where the calls of tools go that a model asks for; null when the run has not all of them. Absent = no call uses tools. */
+  targetOfTools?: (names: readonly string[]) => Target | null;
   /**
    * Whether the body of a stored slot can be given to an executor: `awaited` = it is being read, and a turn follows when it
    * has arrived; `lost` = it is gone. Absent = every body can.
@@ -322,6 +324,11 @@ export class EngineState {
   otherOf(lease: Pick<AttemptInFlight, "attemptId" | "hedgeOf">): InFlight | undefined {
     const other = this.hedges.otherOf(lease);
     return other === undefined ? undefined : this.#attempts.get(other);
+  }
+
+  /** Where the next attempt of a slot of a group goes, by its facts; null = nowhere. */
+  targetOf(header: GroupHeader, { round, modelIndex }: Pick<SlotFacts, "round" | "modelIndex">): Target | null {
+    return round === undefined ? this.deps.targetOf(header, modelIndex) : (this.deps.targetOfTools?.(round) ?? null);
   }
 
   /** The group of an attempt's slot; undefined for a single call. */

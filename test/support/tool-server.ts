@@ -35,6 +35,7 @@ const json = (response: ServerResponse, text: string): void =>
 const ANSWERS: Record<string, Answer> = {
   "/echo": (response, { body }) => json(response, JSON.stringify({ result: JSON.parse(body).input })),
   "/whole": (response, { body }) => json(response, body),
+  "/length": (response, { body }) => json(response, JSON.stringify({ result: JSON.parse(body).input.word.length })),
   "/text": (response) => void response.writeHead(200, { "content-type": "text/plain" }).end('{"result":1}'),
   "/bare": (response) => void response.end("plain words"),
   "/broken-json": (response) => json(response, '{"result":'),

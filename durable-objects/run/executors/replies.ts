@@ -1,6 +1,7 @@
 /** The replies of a turn, sent once it is written: permits, refusals and shared outcomes. */
 import type { WindowGroup } from "../../../src/run/leases/concurrency-window.ts";
 import { leaseOf, type Assignment, type Dispatched } from "../../../src/run/steps/dispatch.ts";
+import { talkOf } from "../../../src/run/continuations/tools.ts";
 import { hasInvalidAnswer } from "../../../src/run/group/record.ts";
 import { isWorker, WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
 import { groupSeqOf } from "../../../src/run/queue/slot.ts";
@@ -104,12 +105,15 @@ function claimOf(
     const groupSeq = groupSeqOf(assignment.slotId);
     const group = run.openGroups.get(groupSeq);
     defaults[groupSeq] ??= group?.defaultsJson ?? "{}";
+    const tried = run.engine.tried.get(assignment.slotId);
+    const { round, added } = talkOf(tried);
     const job: Job = {
       groupSeq,
       lease: leaseOf(assignment, group?.header.trace),
-      callJson: run.storedCalls.bodyOf(assignment.slotId),
+      callJson: round === undefined ? run.storedCalls.bodyOf(assignment.slotId) : "{}",
+      ...(round !== undefined && { round }),
+      ...(added !== undefined && { added }),
     };
-    const tried = run.engine.tried.get(assignment.slotId);
     if (hasInvalidAnswer(tried)) job.repair = { text: tried.text, violation: tried.checks.violation };
     jobs.push(job);
   }

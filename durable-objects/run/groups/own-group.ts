@@ -64,7 +64,9 @@ function endedSince(
 /** A slot without what its Worker has: the text and the parts of an answer that it has settled itself, and the client's id. */
 function endedSlot(record: SlotRecord, settled: SettledSlots): EndedSlot {
   const { id: _, text, parts, ...slot } = viewOf(record, () => null);
-  // The best of several samples need not be the last one.
-  const hasText = settled.get(record.id)?.answered === true && record.course?.samples === undefined;
+  // The best of several samples need not be the last one, and the answer of a model that uses tools may have a transcript.
+  const { samples, toolUse } = record.course ?? {};
+  const isWhole = samples === undefined && toolUse === undefined;
+  const hasText = settled.get(record.id)?.answered === true && isWhole;
   return hasText && slot.state === "completed" ? slot : { ...slot, text, ...partsOf({ parts }) };
 }

@@ -1,5 +1,6 @@
 /** What readers of groups are sent: from memory while the group is there, from its rows at any time. */
 import { answerChars } from "../../../src/answer.ts";
+import { shownCourse } from "../../../src/run/continuations/tools.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/run/group/record.ts";
 import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/run/group/group.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
@@ -208,9 +209,7 @@ export function viewOf(record: SlotRecord, nameOf: (index: number) => string | n
   const index = indexOf(id);
   const replayed = replay?.of === undefined ? {} : { replayed: true as const };
   const shown = { ...view, index, id: nameOf(index), ...replayed };
-  if (view.course?.kept === undefined) return shown;
-  const { kept: _, ...course } = view.course;
-  return { ...shown, course };
+  return view.course === undefined ? shown : { ...shown, course: shownCourse(view.course) };
 }
 
 function sizeOf(record: SlotRecord): number {

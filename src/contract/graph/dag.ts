@@ -5,7 +5,7 @@ import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
-import type { BodyOptions } from "../../call.ts";
+import type { BodyOptions, ToolUse } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
 import { ITEM_NAME, TASK_ID } from "../../run/graph/refs.ts";
@@ -191,6 +191,8 @@ export type DagRequest = SentRules & {
   settings: SentSettings;
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
   defaults: BodyOptions;
+  /** The tools that the models of tasks may use that name none; null = they may use none. */
+  toolUse: ToolUse | null;
   /** The stored text of tasks that name none; null = they have none. */
   context: ContextReference | null;
   inject: "template" | "markdown";
@@ -234,8 +236,8 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const { inject = "template", on_error: onError = "continue", schedule = "critical_path", concurrency } = options;
   const hasTiers = tasks.some(({ tier }) => tier !== undefined);
   const tiers = tiersOf({ tiers: read.data.tiers ?? null }, hasTiers);
-  const { body: defaults, context } = settings.value;
-  const shared = { defaults, context, settings: sentSettings(sent) };
+  const { body: defaults, context, dispatch } = settings.value;
+  const shared = { defaults, context, toolUse: dispatch.toolUse ?? null, settings: sentSettings(sent) };
   const onExhausted = read.data.on_exhausted ?? null;
   const guards = { onExhausted, atLeast: read.data.at_least ?? null };
   const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };

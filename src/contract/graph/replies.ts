@@ -6,6 +6,7 @@ import { errorBody } from "../errors.ts";
 import { answerJson, answerParts } from "../fields.ts";
 import { runIf } from "./dag.ts";
 import { usageDocument } from "../query.ts";
+import { toolUseFields } from "../steps/tool-use.ts";
 
 /** The answer to `POST /dag/validate`. An invalid graph is refused with 422 instead. */
 export const graphValidation = z
@@ -83,6 +84,9 @@ const taskDocument = z.object({
     .union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
     .optional()
     .meta({ description: "With `include`: the log probabilities; of a `foreach` a list of them" }),
+  transcript: answerParts.transcript,
+  transcripts: z.array(z.unknown()).optional().meta({ description: "Of a `foreach`: those of its elements, null for the others" }),
+  ...toolUseFields,
   errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
   status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).meta({
     description: "`partial`: some elements of a `foreach` completed",

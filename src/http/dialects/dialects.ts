@@ -13,6 +13,7 @@ import { batchReading } from "../../contract/large-batch.ts";
 import { Refusal } from "../../errors.ts";
 import { DIALECT_CONCURRENCY } from "../../limits.ts";
 import { batchWithContexts } from "../contexts/find.ts";
+import { batchWithTools } from "../native/tool-use.ts";
 import { answerBatch } from "../native/batch.ts";
 import { tellFailedCall, type FailedCalls } from "../dialect-error.ts";
 import { dialectBytes, dialectRun } from "../dialect-request.ts";
@@ -68,7 +69,7 @@ async function batch(c: Context<AppEnv>, defaults: BatchDefaults): Promise<Respo
   const parsed = await inSlices(batchReading(bytes, DIALECT_BATCH), pause);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const errorStyle = parsed.value.errorStyle ?? defaults.errorStyle;
-  const found = await batchWithContexts(c, runId, parsed.value);
+  const found = await batchWithContexts(c, runId, await batchWithTools(c, runId, parsed.value));
   const request = { ...found, errorStyle, concurrency: parsed.value.concurrency ?? defaults.concurrency };
   return tellFailedCall(requestedErrors(c) ?? defaults.failedCalls, () =>
     answerBatch(c, runId, { request, named, awaitsConfirmation: true }),

@@ -30,6 +30,7 @@ import { startWorkflow, WORKFLOW_CAPACITY } from "../../executors/workflow-group
 import { GroupReader, type GroupSource } from "../../objects/clients/groups/group-reader.ts";
 import { independenceOf, serialOrderOf } from "./independence.ts";
 import { namedOf } from "./idempotency.ts";
+import { batchWithTools } from "./tool-use.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Handlers } from "../handler.ts";
 import { noteGroup } from "../trace-header.ts";
@@ -47,7 +48,7 @@ async function batch(c: Context<AppEnv>): Promise<Response> {
   const named = await namedOf(c, body.value);
   const parsed = await inSlices(batchReading(body.value), pause);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const request = await batchWithContexts(c, runId, parsed.value);
+  const request = await batchWithContexts(c, runId, await batchWithTools(c, runId, parsed.value));
   if (isQuote.value) return quoteBatch(c, runId, request);
   const order = serialOrderOf(request);
   return answerBatch(c, runId, { request, named, independence: independenceOf(request), order });

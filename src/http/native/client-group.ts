@@ -69,7 +69,7 @@ function executorOf(
   if (claim === null) return null;
   const { upstreams, waitingFetchesMax, toolHosts } = c.get("config");
   const headersLimited = areHeadersLimited(waitingFetchesMax);
-  const place = { upstreams, headersLimited, run, callTool: toolAttempts(run, toolHosts) };
+  const place = { upstreams, headersLimited, run, callTools: toolAttempts(run, toolHosts) };
   return new GroupExecutor(seq, claim, {
     objects: c.env,
     run,

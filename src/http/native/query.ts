@@ -20,6 +20,7 @@ import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
 import { mayBeHedged } from "../../providers/target.ts";
 import { queryReply, wantsText } from "./query-reply.ts";
+import { callWithTools } from "./tool-use.ts";
 import { makeCall } from "../../executors/single-call.ts";
 import { storedQuery } from "./stored-query.ts";
 import { clientTrace } from "../client-trace.ts";
@@ -46,7 +47,7 @@ export async function answerQuery(
   runId: string,
   { call: requested, bytes }: RequestedCall,
 ): Promise<Response> {
-  const call = await withPrefix(await callWithContext(c, runId, requested));
+  const call = await withPrefix(await callWithContext(c, runId, await callWithTools(c, runId, requested)));
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
   const panel = panelFor(c, call.facts.model);

@@ -1,4 +1,4 @@
-/** What an answer shows of a call that went to several models, or was made several times. */
+/** What an answer shows of a call that went to several models, was made several times, or used tools. */
 import { votesIn, type Samples } from "../../run/answers/samples.ts";
 import { usdOf } from "../../run/money/money.ts";
 import { round } from "../../run/group/group.ts";
@@ -9,9 +9,16 @@ export function courseFields({ course }: { course?: SlotView["course"] | undefin
   const { steps, samples } = course ?? {};
   return {
     steps: steps?.map(({ costNanoUsd, ...step }) => ({ ...step, cost: usdOf(costNanoUsd) })),
+    ...usedTools({ course }),
     decided: samples?.decided,
     samples: samples === undefined ? undefined : samplesOf(samples),
   };
+}
+
+/** What a model has done with the tools of the run. */
+export function usedTools({ course }: { course?: SlotView["course"] | undefined }) {
+  const { turns, calls } = course?.toolUse ?? {};
+  return { turns, tool_calls: calls };
 }
 
 function samplesOf({ made, failed, votes: counts }: Samples) {

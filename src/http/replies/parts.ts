@@ -2,7 +2,7 @@
 import type { AnswerParts } from "../../call.ts";
 import type { SlotView } from "../../objects/methods/groups.ts";
 
-/** An object as JSON text, with `message` and `logprobs` as its last members if the answer has them. */
+/** An object as JSON text, with `message`, `logprobs` and `transcript` as its last members if the answer has them. */
 export function withParts(fields: object, parts: AnswerParts | undefined): string {
   const json = JSON.stringify(fields);
   if (parts === undefined) return json;
@@ -10,10 +10,12 @@ export function withParts(fields: object, parts: AnswerParts | undefined): strin
   return json === "{}" ? `{${members.slice(1)}}` : `${json.slice(0, -1)}${members}}`;
 }
 
+const PARTS = ["message", "logprobs", "transcript"] as const satisfies readonly (keyof AnswerParts)[];
+
 /** The parts as members that follow others: each after a comma. */
-export function membersOf({ message, logprobs }: AnswerParts): string {
-  const named = message === undefined ? "" : `,"message":${message}`;
-  return logprobs === undefined ? named : `${named},"logprobs":${logprobs}`;
+export function membersOf(parts: AnswerParts): string {
+  const members = PARTS.map((name) => (parts[name] === undefined ? "" : `,"${name}":${parts[name]}`));
+  return members.join("");
 }
 
 /** The parts of a slot's answer; undefined if it has none, or has not completed. */

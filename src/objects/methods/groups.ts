@@ -1,6 +1,6 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
 import type { InFlightRule } from "../../contract/cancel-groups.ts";
-import type { CallBody, CallFacts, CallRules, Lease, Outcome } from "../../call.ts";
+import type { CallBody, CallFacts, CallRules, Lease, Outcome, ToolRound } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
@@ -194,6 +194,10 @@ export type Job = {
   callJson: string;
   /** The answer that does not fit the call's schema, if the attempt requests another one. */
   repair?: Repair;
+  /** The tools to call for a model, instead of a model. Absent = a model is called. */
+  round?: ToolRound;
+  /** Messages that follow those of the call, as JSON texts; absent = none. */
+  added?: readonly string[];
 };
 
 export type Settlement = { attemptId: string; outcome: Outcome } & Sampled;

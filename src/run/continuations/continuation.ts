@@ -4,6 +4,7 @@
  * slot's row before the next attempt starts, so no restart pays for it twice.
  */
 import type { CallFacts, Outcome } from "../../call.ts";
+import type { Drained } from "../group/group.ts";
 import type { Course, SlotRecord } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
 
@@ -19,15 +20,21 @@ export type Onward = {
   keeps?: boolean;
   /** Why the call goes on to its next model; absent = it does not. */
   because?: string;
+  /** What the answer gets that does not come from its model; absent = nothing. */
+  answer?: { finishReason?: string; transcript?: string };
 };
 
 export type Continuation = {
   /** Whether a call may go on for this reason. */
   appliesTo: (facts: CallFacts) => boolean;
+  /** What an outcome is for its call, if not what it seems; null = it is. Absent = always. `drained`: set if its group was stopped. */
+  ofCall?: (outcome: Outcome, attempt: { facts: SlotFacts; drained: Drained | null }) => Outcome | null;
   /** What follows; null = nothing, as far as this reason goes: then the next one is asked. */
   next: (ended: FinalEnd) => Onward | null;
   /** The facts of the next attempt. Absent = the call's own. */
-  facts?: <Facts extends SlotFacts>(facts: Facts, course: Course) => Facts;
+  facts?: (facts: SlotFacts, course: Course) => SlotFacts;
+  /** The record of a queued slot with the answer that it ends with if the budget pays for no next attempt; null = it has none. */
+  left?: (record: SlotRecord & { course: Course }, facts: CallFacts) => SlotRecord | null;
   /** The record of a slot that ends, in whatever way. Absent = it is as its last attempt has left it. */
   end?: (record: SlotRecord & { course: Course }) => SlotRecord;
 };

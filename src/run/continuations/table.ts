@@ -1,15 +1,17 @@
 /** The reasons to go on after an attempt, and what they mean together for a slot: the rest of the run knows none by its name. */
 import { answerChars } from "../../answer.ts";
 import type { CallFacts, Outcome } from "../../call.ts";
+import type { Drained } from "../group/group.ts";
 import { KEPT_ANSWER_CHARS_MAX } from "../../limits.ts";
 import { answerIn, type Course, type KeptAnswer, type SlotRecord } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
 import { cascade, stepAt } from "./cascade.ts";
 import { START, type Continuation, type Onward } from "./continuation.ts";
 import { samples } from "./samples.ts";
+import { tools } from "./tools.ts";
 
 /** In the order in which they are asked. */
-const CONTINUATIONS: readonly Continuation[] = [cascade, samples];
+const CONTINUATIONS: readonly Continuation[] = [tools, cascade, samples];
 
 /** True if the call may be more than one answer. */
 export function hasCourse(facts: CallFacts): boolean {
@@ -18,34 +20,53 @@ export function hasCourse(facts: CallFacts): boolean {
 
 /** What follows an outcome that no retry follows: the first reason to go on decides. Null = the call ends with it. */
 export function onwardOf(outcome: Outcome, facts: SlotFacts, before: Course | undefined): Onward | null {
-  let onward: Onward | null = null;
-  for (const each of CONTINUATIONS) {
-    if (!each.appliesTo(facts)) continue;
+  return CONTINUATIONS.reduce<Onward | null>((onward, each) => {
+    if (onward?.continues === true || !each.appliesTo(facts)) return onward;
     const next = each.next({ outcome, facts, course: onward?.course ?? before ?? START });
-    if (next === null) continue;
-    onward = { ...onward, ...next };
-    if (next.continues) return onward;
+    return next === null ? onward : { ...onward, ...next };
+  }, null);
+}
+
+/** What the outcome of an attempt is for its call, if a reason to go on says so; null = what it seems. */
+export function ofCall(outcome: Outcome, attempt: { facts: SlotFacts; drained: Drained | null }): Outcome | null {
+  for (const each of CONTINUATIONS) {
+    const own = each.appliesTo(attempt.facts) ? each.ofCall?.(outcome, attempt) : null;
+    if (own != null) return own;
   }
-  return onward;
+  return null;
 }
 
 /** The facts of a slot's next attempt, by how far its call is. */
-export function nextFacts<Facts extends SlotFacts>(facts: Facts, course: Course | undefined): Facts {
+export function nextFacts(facts: SlotFacts, course: Course | undefined): SlotFacts {
   if (course === undefined) return facts;
   return CONTINUATIONS.reduce((next, each) => each.facts?.(next, course) ?? next, facts);
 }
 
+/** The record of a queued slot with the answer that it ends with if the budget pays for no next attempt; null = it has none. */
+export function answerLeft(record: SlotRecord | undefined, facts: CallFacts): SlotRecord | null {
+  if (record?.course === undefined) return null;
+  const { course } = record;
+  for (const { left } of CONTINUATIONS) {
+    const ended = left?.({ ...record, course }, facts);
+    if (ended != null) return ended;
+  }
+  return null;
+}
+
 /** Attempts that ended with an answer after which the call went on: they do not count towards its most attempts. */
 export function attemptsBefore(record: Pick<SlotRecord, "course"> | undefined): number {
-  return record?.course?.base ?? 0;
+  return record?.course?.toolUse?.talk?.base ?? record?.course?.base ?? 0;
 }
 
 /** Takes over what follows the answer that was just added to the record. `facts`: those of its attempt. */
 export function follow(
   record: SlotRecord,
-  { course: { kept: keptBefore, ...course }, continues, keeps, because }: Onward,
+  { course: { kept: keptBefore, ...course }, continues, keeps, because, answer }: Onward,
   { model, cascade: models }: Pick<SlotFacts, "model" | "cascade">,
 ): void {
+  const { finishReason, transcript } = answer ?? {};
+  if (finishReason !== undefined) record.finishReason = finishReason;
+  if (transcript !== undefined) record.parts = { ...record.parts, transcript };
   const kept = keeps === true ? keptOf(record) : keptBefore;
   record.course = kept === undefined ? course : { ...course, kept };
   if (!continues) return;
@@ -53,7 +74,10 @@ export function follow(
     const steps = [...(course.steps ?? []), stepAt(record, course, model ?? "", because)];
     Object.assign(record.course, { steps, model: models?.models[steps.length - 1] ?? "" });
   }
-  Object.assign(record.course, { base: record.attempts, baseCostNanoUsd: record.costNanoUsd });
+  const { talk } = record.course.toolUse ?? {};
+  // A conversation that goes on is one step of a cascade, and one sample.
+  if (talk !== undefined) talk.base = record.attempts;
+  else Object.assign(record.course, { base: record.attempts, baseCostNanoUsd: record.costNanoUsd });
   // The next attempt is made of the call as its client sent it.
   Object.assign(record, { model: null, finishReason: null, text: null, reason: null });
   delete record.parts;

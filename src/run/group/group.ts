@@ -119,7 +119,7 @@ export class Group {
   /** What its slots wait for; null = they are independent. */
   readonly graph: GroupGraph | null;
   #states: Uint8Array;
-  #attempts: Uint8Array;
+  #attempts: Uint16Array;
   /** Those of them that do not count towards the most attempts of a call, by the slot's index; absent = none. */
   readonly uncounted = new Map<number, number>();
   /** How often its gate had recovered when a slot's key did not work last, by the slot's index; absent = it always did. */
@@ -171,7 +171,7 @@ export class Group {
     this.provider = header.liveAtMs === undefined ? null : new ProviderSlots(header.liveAtMs);
     this.setTaskTiers();
     this.#states = new Uint8Array(header.count);
-    this.#attempts = new Uint8Array(header.count);
+    this.#attempts = new Uint16Array(header.count);
     this.counts = { queued: header.count, running: 0, completed: 0, failed: 0, skipped: 0, cancelled: 0 };
   }
 
@@ -180,7 +180,7 @@ export class Group {
   }
 
   /** Attempts begun, per slot. */
-  get attempts(): Uint8Array {
+  get attempts(): Uint16Array {
     return this.#attempts;
   }
 
@@ -189,8 +189,11 @@ export class Group {
     const more = header.count - this.#header.count;
     if (more < 0) throw new Error(`${header.id} cannot lose ${-more} slots`);
     this.#header = header;
-    this.#states = enlarged(this.#states, header.count);
-    this.#attempts = enlarged(this.#attempts, header.count);
+    const [states, attempts] = [this.#states, this.#attempts];
+    this.#states = new Uint8Array(header.count);
+    this.#states.set(states);
+    this.#attempts = new Uint16Array(header.count);
+    this.#attempts.set(attempts);
     this.counts.queued += more;
     this.tiers?.grow(header.count);
   }
@@ -469,13 +472,6 @@ export class Group {
 /** Whether a group with an early stop runs on after it; null = it has none. */
 export function shadowOf({ stopWhen, judgeWhen }: Pick<GroupHeader, "stopWhen" | "judgeWhen">): boolean | null {
   return (stopWhen ?? judgeWhen)?.shadow ?? null;
-}
-
-function enlarged(bytes: Uint8Array, length: number): Uint8Array {
-  if (bytes.length === length) return bytes;
-  const larger = new Uint8Array(length);
-  larger.set(bytes);
-  return larger;
 }
 
 /** Three decimals are all that a ratio of milliseconds can mean. */

@@ -1,7 +1,7 @@
 /** The stored record of a slot that is no longer fresh, and how its attempts add up. */
 import type { Samples } from "../answers/samples.ts";
 import type { Amounts } from "../money/ledger.ts";
-import type { AnswerParts, Outcome } from "../../call.ts";
+import type { AnswerParts, AskedCall, Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import type { Position } from "../leases/shard.ts";
 import type { SlotState } from "../queue/slot.ts";
@@ -56,6 +56,29 @@ export type Course = {
   samples?: Samples;
   /** The best answer among the samples so far. */
   kept?: KeptAnswer;
+  /** Of a call whose model may use tools: what it has done so far; absent = no answer has come. */
+  toolUse?: UsedTools;
+};
+
+/** Answers of a call whose model may use tools, and the calls of tools by their names: over all of its models and samples. */
+export type UsedTools = { turns: number; calls: Readonly<Record<string, number>>; talk?: Talk };
+
+/** The conversation of a call whose model has used tools and has not answered yet. */
+export type Talk = {
+  /** Answers in it. */
+  turns: number;
+  /** Attempts of the slot when the last of them, or the last results, had come. */
+  base: number;
+  /** What follows the messages of the call, as JSON texts. */
+  messages: readonly string[];
+  /** Their bytes, as tokenizers read them. */
+  bytes: number;
+  /** The calls of the last answer, while their results are missing. */
+  pending?: readonly AskedCall[];
+  /** Times that the executor of these calls was lost. */
+  lost?: number;
+  /** The last answer; its message is in `messages`, `at` this place. The slot ends with it if the budget pays for no further one. */
+  last: Pick<SlotRecord, "text" | "model" | "finishReason"> & { at: number };
 };
 
 /** A model that a call was sent to, and why it went on, or how it ended. */

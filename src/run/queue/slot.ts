@@ -34,6 +34,8 @@ export type SlotFacts = CallFacts & {
   modelIndex: number;
   /** Of a call with a cascade: the indexes of the models after its first. */
   laterModels?: readonly number[];
+  /** Of an attempt that calls tools for a model: their names. Absent = a model is called. */
+  round?: readonly string[];
 };
 
 /**

@@ -2,7 +2,7 @@
  * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
  * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
-import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
+import { admit, isBudgetReason, type Admission, type AdmissionRules } from "../money/admit.ts";
 import { byteTokensMax } from "../money/estimate.ts";
 import { admitWithTemplate } from "../money/template-admit.ts";
 import { shapeOf } from "../money/template.ts";
@@ -13,7 +13,7 @@ import type { Dimension, Reason } from "../../errors.ts";
 import { CLAIM_BYTES_MAX, LEARNED_CAP_TOKENS_SHORT, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
-import { hasCourse, nextFacts } from "../continuations/table.ts";
+import { answerLeft, hasCourse, nextFacts } from "../continuations/table.ts";
 import { factsOf } from "./enqueue.ts";
 import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "../group/group.ts";
@@ -289,9 +289,10 @@ function pauses(state: EngineState, { slotId, mayPause: may }: Candidate, decide
  * Whether a slot keeps its answer because the budget pays for no better one: for none that fits its schema; or, after a learned cap has
  * cut it, for fewer tokens than a short answer may have.
  */
-function endsShort({ tried }: EngineState, { slotId }: Candidate, decided: Admission): boolean {
+function endsShort({ tried }: EngineState, { slotId, facts }: Candidate, decided: Admission): boolean {
   const record = slotId === null ? undefined : tried.get(slotId);
   if (hasInvalidAnswer(record)) return decided.kind === "refuse";
+  if (decided.kind === "refuse" && isBudgetReason(decided.reason) && answerLeft(record, facts) !== null) return true;
   if (!hasShortAnswer(record)) return false;
   if (decided.kind === "refuse") return true;
   return decided.capKind === "budget" && (decided.capTokens ?? Infinity) < LEARNED_CAP_TOKENS_SHORT;
@@ -386,7 +387,7 @@ function slotCandidate(state: EngineState, slotId: number, gates: Gates): Candid
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) throw new Error(`slot ${slotId} is queued but its group is not known`);
   const { facts, ...fault } = sentFactsOf(state, group, slotId);
-  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const asked = state.targetOf(group.header, facts);
   const { target, ...from } =
     asked === null ? { target: null } : chosen(sendable(asked, facts), state.tried.get(slotId)?.position, gates);
   const attempt = (group.attempts[indexOf(slotId)] ?? 0) + 1;

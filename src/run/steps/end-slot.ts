@@ -10,9 +10,9 @@ import { isBudgetReason } from "../money/admit.ts";
 import { cappedOf } from "../money/capped.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
-import { endOfCourse } from "../continuations/table.ts";
+import { answerLeft, endOfCourse } from "../continuations/table.ts";
 import { votedText } from "../answers/voted-text.ts";
-import { enqueueReady, releaseTiers, requeueFollowers } from "./enqueue.ts";
+import { enqueueReady, factsOf, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "../group/group-graph.ts";
 import type { Advance } from "../graph/frontier.ts";
 import type { CompiledGraph } from "../graph/types.ts";
@@ -304,8 +304,8 @@ export function cancelQueuedSlot(
 }
 
 /**
- * Ends a queued slot with the answer that it has: one that a learned cap cut, or one that does not fit its schema. It is paid
- * for, and neither budget nor deadline allow for another one.
+ * Ends a queued slot with the answer that it has: one that a learned cap cut, one that does not fit its schema, or one that asks for
+ * tools. It is paid for, and neither budget nor deadline allow for another one.
  */
 export function endWithAnswer(state: EngineState, slotId: number, nowMs: number): void {
   const group = state.groups.get(groupSeqOf(slotId));
@@ -317,8 +317,10 @@ export function endWithAnswer(state: EngineState, slotId: number, nowMs: number)
     const failed = { state: "failed", reason, model: null, finishReason: null, notBeforeMs: null } as const;
     return endSlot(state, group, { ...tried, ...failed }, {}, nowMs);
   }
-  const completed = { state: "completed", reason: null, notBeforeMs: null, cappedBy: "budget" } as const;
-  endSlot(state, group, { ...tried, ...completed }, {}, nowMs);
+  const completed = { state: "completed", reason: null, notBeforeMs: null } as const;
+  const left = answerLeft(tried, factsOf(state, group, indexOf(slotId)));
+  if (left !== null) return endSlot(state, group, { ...left, ...completed }, {}, nowMs);
+  endSlot(state, group, { ...tried, ...completed, cappedBy: "budget" }, {}, nowMs);
 }
 
 /** Ends a follower with its leader's final outcome, at no cost of its own. */

@@ -236,7 +236,7 @@ export function factsOf({ deps, tried }: EngineState, group: Group, index: numbe
 
 /** The queue bucket of a slot of a group. */
 export function bucketOf(state: EngineState, group: Group, facts: SlotFacts, position?: Position): BucketKey {
-  const asked = state.deps.targetOf(group.header, facts.modelIndex);
+  const asked = state.targetOf(group.header, facts);
   const target = asked === null ? null : sendable(asked, facts);
   if (target !== null) addTarget(state, target, position);
   const rankOf = group.graph?.rankOf;

@@ -94,7 +94,9 @@ function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, 
   const { id: attemptId, slot: slotId, attempt, amounts, startedAtMs, queuedMs, startSeq } = stored;
   const expiresAtMs = foundLeaseEndMs(stored, target, nowMs);
   const group = state.groupOf({ slotId });
-  const onLost: AttemptInFlight["onLost"] = stored.onLost ?? group?.header.onLost ?? "retry";
+  // What a lost call of a tool has done is not known.
+  const ofTool = target.tool?.idempotent === false ? ("fail" as const) : undefined;
+  const onLost: AttemptInFlight["onLost"] = stored.onLost ?? ofTool ?? group?.header.onLost ?? "retry";
   const cap = { capTokens: stored.capTokens ?? null, capKind: stored.capKind ?? ("client" as const) };
   const template = { shape: stored.shape ?? "chat", byteTokensMax: stored.byteTokensMax ?? null };
   const dedupeKey = stored.dedupeKey ?? null;
@@ -156,7 +158,7 @@ function choicesOf(
   const { deps } = state;
   if (!header.models.some((_, index) => deps.targetOf(header, index)?.choices !== undefined)) return null;
   const facts = factsOf(state, group, indexOf(slotId));
-  const asked = deps.targetOf(header, facts.modelIndex);
+  const asked = state.targetOf(header, facts);
   const { choices, route } = asked === null ? {} : sendable(asked, facts);
   const at =
     choices?.findIndex(({ targets }) => targets.some((each) => each.gate === gate && each.model === model)) ?? -1;
@@ -207,7 +209,7 @@ export function requeueTried(state: EngineState, nowMs: number): void {
     const facts = factsOf(state, group, indexOf(record.id));
     const key = bucketOf(state, group, facts);
     state.queue.delay(key, record.id, record.notBeforeMs ?? nowMs);
-    const target = state.deps.targetOf(group.header, facts.modelIndex);
+    const target = state.targetOf(group.header, facts);
     const stop = record.reason === null ? null : stopIn(record.reason);
     if (target === null || stop === null) continue;
     // All of its attempts so far may have been probes; and others of the run must not meet the same key.

@@ -17,7 +17,7 @@ export function savedBy(state: EngineState, group: Group, nowMs: number): Saved 
     if (group.graph?.isExpected(index) === false) continue;
     saved.calls += 1;
     const facts = factsOf(state, group, index);
-    const target = state.deps.targetOf(header, facts.modelIndex);
+    const target = state.targetOf(header, facts);
     if (target === null) continue;
     const quote = quoteCall(state, target, facts, nowMs);
     saved.worstNanoUsd += quote.worstNanoUsd;

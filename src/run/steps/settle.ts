@@ -13,7 +13,7 @@ import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./end-call.ts";
 import type { Settled } from "../leases/settled.ts";
 import type { Onward } from "../continuations/continuation.ts";
-import { follow, onwardOf } from "../continuations/table.ts";
+import { follow, ofCall, onwardOf } from "../continuations/table.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
 import { bucketOf, factsOf, requeueFollowers } from "./enqueue.ts";
 import type { Group } from "../group/group.ts";
@@ -66,7 +66,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   const { target, amounts } = lease;
   // An answer that does not fit its schema is charged like any other.
   const { charge, estimated } = chargeFor(marked, reservedFor(lease, state.ledger.limits));
-  const outcome = isRequestedAgain ? marked : judged(marked, lease);
+  const outcome = isRequestedAgain ? marked : (ofCourse(state, marked, lease) ?? judged(marked, lease));
   const isAnswer = outcome.kind === "success" || isViolation(outcome);
   const other = state.otherOf(lease);
   // The first answer is the call's.
@@ -190,6 +190,14 @@ function learnPace(
   if (lease.hedge === undefined && lease.hedgeOf === undefined) return;
   const isGivenUp = outcome.kind === "failure" && outcome.reason === ANSWERED;
   if (isAnswer || isGivenUp) hedges.learn(lease, { isAnswer, latencyMs: outcome.latencyMs }, nowMs);
+}
+
+/** What the outcome of an attempt is for a call that may go on after it, if not what it seems; else null. */
+function ofCourse(state: EngineState, outcome: Outcome, lease: AttemptInFlight): Outcome | null {
+  const group = state.groupOf(lease);
+  const { slotId } = lease;
+  if (lease.hasCourse === undefined || group === undefined || slotId === null) return null;
+  return ofCall(outcome, { facts: factsOf(state, group, indexOf(slotId)), drained: group.drained });
 }
 
 /** What follows an outcome that is final for its model or sample; a call that was cancelled or stopped does not go on. */

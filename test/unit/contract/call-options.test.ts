@@ -47,10 +47,16 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
     fact: { sampling: { min: 3, max: 5, agree: 0.6, comparison: { by: "exact" } } },
   },
   include: { value: ["message"], fact: null },
+  tools: { value: ["lookup"], fact: { toolUse: { tools: ["lookup"], maxTurns: 8 } } },
+  max_turns: {
+    value: 3,
+    fact: { toolUse: { tools: ["lookup"], maxTurns: 3 } },
+    beside: { tools: ["lookup"] },
+  },
   hedge: { value: { after: 900, max_extra: 0.1 }, fact: { hedge: { after: 900, maxExtra: 0.1 } } },
 };
 /** Parts of the body that are no part of the request. */
-const NOT_SENT: readonly OptionName[] = ["context", "cache", "include"];
+const NOT_SENT: readonly OptionName[] = ["context", "cache", "include", "tools", "max_turns"];
 
 /** Options that exclude others. */
 const ALTERNATIVES: readonly OptionName[] = ["models", "escalate_on"];

@@ -14,6 +14,7 @@ import { sha256Hex } from "../../../objects/clients/dedupe-key.ts";
 import { GroupReader } from "../../../objects/clients/groups/group-reader.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { changeWithContexts } from "../../contexts/find.ts";
+import { changeWithTools } from "../tool-use.ts";
 import type { Handlers } from "../../handler.ts";
 import { answerLook } from "./answer.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
@@ -35,7 +36,7 @@ async function patch(c: Context<AppEnv>): Promise<Response> {
   if (before === null) throw new Error(`the graph of ${found.id} is gone`);
   const change = parseDagPatch(value.value, before.settings ?? {});
   if (!change.ok) throw new Refusal(change.reason);
-  const changes = await changeWithContexts(c, runId, change.value);
+  const changes = await changeWithContexts(c, runId, await changeWithTools(c, runId, change.value));
   const operations = changes.operations.map((each) => withoutShared(each, change.value.defaults));
   const { version } = changes;
   const request = { seq, key: await sha256Hex(body.value), version, operations };

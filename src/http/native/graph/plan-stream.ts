@@ -16,6 +16,7 @@ import { PLAN_BLOCK_TASKS, PLAN_EAGER_CHANGES, PLAN_HEARTBEAT_MS } from "../../.
 import type { AppendPlanReply } from "../../../objects/methods/groups.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { taskWithContext } from "../../contexts/find.ts";
+import { taskWithTools } from "../tool-use.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { answerGraph } from "./answer.ts";
 import { openGraph } from "./open.ts";
@@ -29,7 +30,7 @@ export async function executePlan(
   { body, lines }: { body: ReadableStream<Uint8Array>; lines: PlanLines<unknown> },
 ): Promise<Response> {
   const { bytesMax } = bodyRoom(c);
-  const source = new PlanSource(body, { lines, bytesMax, complete: (task) => taskWithContext(c, runId, task) });
+  const source = new PlanSource(body, { lines, bytesMax, complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)) });
   const { graph, first } = await firstPart(source);
   const request = parseDag({ tasks: first.map(({ raw }) => raw) });
   if (!request.ok) throw new Refusal(request.reason);

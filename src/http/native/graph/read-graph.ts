@@ -10,6 +10,7 @@ import { graphReason } from "../../../run/graph/faults.ts";
 import type { PlanLines } from "../../../run/graph/plan/lines.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import { graphWithContexts } from "../../contexts/find.ts";
+import { graphWithTools } from "../tool-use.ts";
 import { bodyRoom } from "../../body-bound.ts";
 
 /** A valid graph, with the bytes of its body, by which an Idempotency-Key is compared. */
@@ -24,7 +25,8 @@ export async function readGraph(c: Context<AppEnv>, lines?: PlanLines<unknown>):
   if (!value.ok) throw new Refusal(value.reason);
   const parsed = parseDag(value.value);
   if (!parsed.ok) throw new Refusal(parsed.reason);
-  const request = await graphWithContexts(c, requireRun(c), parsed.value);
+  const runId = requireRun(c);
+  const request = await graphWithContexts(c, runId, await graphWithTools(c, runId, parsed.value));
   const { tiers, ...plain } = request;
   const compiled = compileGraph(tiers === "strict" ? { ...plain, tiers } : plain);
   if (!compiled.ok) throw new Refusal(graphReason(compiled.faults));

@@ -9,6 +9,7 @@ import type { CompiledGraph, CompiledTask, PlanFault, PlanState } from "../../..
 import type { AnswerParts } from "../../../call.ts";
 import { runningJson, shownStatus } from "../batch-json.ts";
 import { graphAggregation, replacementOf, withTaskIds } from "./graph-results.ts";
+import { usedTools } from "../course.ts";
 import { partsOfSlot, withParts } from "../parts.ts";
 import { slotJson } from "../slot.ts";
 import { outputOf, taskError, TaskSummary, type TaskStatus } from "./task-summary.ts";
@@ -85,13 +86,15 @@ async function* oneOutput(
   let output: string | null = null;
   let json: unknown;
   let parts: AnswerParts | undefined;
+  let used = {};
   for await (const slot of slots.of(task)) {
     output = outputOf(slot);
     json = slotJson(slot);
     parts = partsOfSlot(slot);
+    used = usedTools(slot);
     ended(slot);
   }
-  yield withParts({ output, json }, parts).slice(1, -1);
+  yield withParts({ output, json, ...used }, parts).slice(1, -1);
 }
 
 /** The outputs of a `foreach` in the order of its elements, null for those that have none, their errors and their JSON. */
@@ -104,7 +107,7 @@ async function* manyOutputs(
   yield `"outputs":[`;
   let separator = "";
   let hasJson = false;
-  const has = { message: false, logprobs: false };
+  const has = { message: false, logprobs: false, transcript: false };
   for await (const slot of slots.of(task)) {
     ended(slot);
     yield `${separator}${JSON.stringify(outputOf(slot))}`;
@@ -113,12 +116,14 @@ async function* manyOutputs(
     hasJson ||= slotJson(slot) !== undefined;
     has.message ||= partsOfSlot(slot)?.message !== undefined;
     has.logprobs ||= partsOfSlot(slot)?.logprobs !== undefined;
+    has.transcript ||= partsOfSlot(slot)?.transcript !== undefined;
   }
   yield `],"errors":${JSON.stringify(errors)}`;
   // The slots are read once more for each list: the values together may be as large as the outputs.
   if (hasJson) yield* listOf("json", (slot) => JSON.stringify(slotJson(slot) ?? null));
   if (has.message) yield* listOf("messages", (slot) => partsOfSlot(slot)?.message ?? "null");
   if (has.logprobs) yield* listOf("logprobs", (slot) => partsOfSlot(slot)?.logprobs ?? "null");
+  if (has.transcript) yield* listOf("transcripts", (slot) => partsOfSlot(slot)?.transcript ?? "null");
 
   async function* listOf(name: string, show: (slot: SlotView) => string): AsyncGenerator<string> {
     let comma = "";
