@@ -1391,8 +1391,10 @@ export const TOOL_ATTEMPTS_MAX = 3;
 export const TOOL_TURNS_DEFAULT = 8;
 /** Most answers of a model that uses tools: each is paid for, with all that came before it once more. */
 export const TOOL_TURNS_MAX = 32;
-/** Calls of tools that one answer may ask for: the others get an error as their result. More at once are a loop of the model's. */
+/** Calls of tools that one answer may ask for: with more the call ends. So many at once are a loop of the model's. */
 export const TOOL_CALLS_PER_TURN_MAX = 32;
+/** Longest id that a model gives to its call of a tool, characters: each result repeats it. Providers write about 30. */
+export const TOOL_CALL_ID_CHARS_MAX = 256;
 /**
  * What the answers and results of one call may come to, bytes of JSON: they are stored in one row of at most 2 MB, as texts in JSON,
  * where a byte may need two. Longer than the context of most models.

@@ -320,7 +320,10 @@ export function parseBatch(
   const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
   for (const { context } of calls.value) noteContext(named, context);
   const contexts = { ...shared.contexts, named };
-  const tools = toolsOf(shared, calls.value.some(({ facts }) => facts.toolUse !== undefined));
+  const tools = toolsOf(
+    shared,
+    calls.value.some(({ facts }) => facts.toolUse !== undefined),
+  );
   return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), ...tools, calls: calls.value, ids, contexts } };
 }
 
@@ -333,8 +336,14 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
   for (const { context } of read.value) noteContext(named, context);
   const calls = read.value.flatMap((call) => Array<BatchCall>(times).fill(call));
   const contexts = { ...shared.contexts, named };
-  const tools = toolsOf(shared, read.value.some(({ facts }) => facts.toolUse !== undefined));
-  return { ok: true, value: { ...shared, ...tiersOf(shared, false), ...tools, calls, isCopied: true, ids: [], contexts } };
+  const tools = toolsOf(
+    shared,
+    read.value.some(({ facts }) => facts.toolUse !== undefined),
+  );
+  return {
+    ok: true,
+    value: { ...shared, ...tiersOf(shared, false), ...tools, calls, isCopied: true, ids: [], contexts },
+  };
 }
 
 function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]> {

@@ -244,7 +244,10 @@ export function parseSettings(input: CallSettingsInput, base: CallSettings, path
   if (refused !== null) return refused;
   const { toolUse } = settings.dispatch;
   // The same value for all calls that share it.
-  if (toolUse !== undefined && (toolUse.transcript ?? false) !== (settings.body.include?.includes("transcript") ?? false)) {
+  if (
+    toolUse !== undefined &&
+    (toolUse.transcript ?? false) !== (settings.body.include?.includes("transcript") ?? false)
+  ) {
     const { transcript: _, ...rest } = toolUse;
     settings.dispatch.toolUse = toolUse.transcript === true ? rest : { ...rest, transcript: true };
   }

@@ -64,10 +64,13 @@ export const answerParts = {
   logprobs: z.record(z.string(), z.unknown()).optional().meta({
     description: "With `include`: the log probabilities of the tokens, as the upstream sent them",
   }),
-  transcript: z.array(z.looseObject({ role: z.string() })).optional().meta({
-    description:
-      "With `include`, of a call with `tools`: the messages that followed those of the call, and the answer, in the chat form",
-  }),
+  transcript: z
+    .array(z.looseObject({ role: z.string() }))
+    .optional()
+    .meta({
+      description:
+        "With `include`, of a call with `tools`: the messages that followed those of the call, and the answer, in the chat form",
+    }),
 };
 
 /** Who answered a call that asked for a route. */

@@ -5,7 +5,17 @@
 import type { ContextReference } from "../contexts/types.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
-import { batchItem, itemCall, namesOf, noteContext, parseBatch, parseEnvelope, promptCall, tiersOf, toolsOf } from "./batch.ts";
+import {
+  batchItem,
+  itemCall,
+  namesOf,
+  noteContext,
+  parseBatch,
+  parseEnvelope,
+  promptCall,
+  tiersOf,
+  toolsOf,
+} from "./batch.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeFault } from "./body.ts";
@@ -91,7 +101,13 @@ function* piecesReading(
       }
     },
   };
-  const request = { ...shared, ...tiersOf(shared, hasTiers), ...toolsOf(shared, areToolsUsed), calls, ids: namesOf(ids) };
+  const request = {
+    ...shared,
+    ...tiersOf(shared, hasTiers),
+    ...toolsOf(shared, areToolsUsed),
+    calls,
+    ids: namesOf(ids),
+  };
   return { ok: true, value: { ...request, contexts: { ...shared.contexts, named } } };
 }
 

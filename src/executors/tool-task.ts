@@ -3,13 +3,11 @@
  * limits and its line in the log are the same, whoever calls.
  */
 import type { AskedCall, CallBody, Classification, Outcome, ToolRound, Usage } from "../call.ts";
-import { nestsDeeperThan, utf8Bytes } from "../contract/text.ts";
 import { toWire, type Reason } from "../errors.ts";
-import { JSON_DEPTH_MAX, TOOL_CALLS_PER_TURN_MAX } from "../limits.ts";
 import type { RunCaller } from "../objects/clients/caller.ts";
 import { acquireTool } from "../objects/clients/tool-permit.ts";
 import { failed } from "../providers/classify.ts";
-import { isRecord } from "../text/json/record.ts";
+import { cutResult, readArguments } from "../tools/asked.ts";
 import { makeToolCall, type ToolCallEnd } from "../tools/call.ts";
 import type { ToolHost } from "../tools/hosts.ts";
 import { inputOf, inputRefusal, parametersOf, typedInput } from "../tools/input.ts";
@@ -90,7 +88,6 @@ async function timed(
 /** What a model is told of a call that may have been made before, of a tool that must not be called twice. */
 const UNKNOWN_RESULT =
   "Error: the call was interrupted. Whether the tool was called, and what it answered, is not known; it is not called again.";
-const TOO_MANY_CALLS = `Error: at most ${TOOL_CALLS_PER_TURN_MAX} tools are called for one answer; this call was not made.`;
 
 /** Makes the calls that a model asks for, side by side, each under a permit of its own. What fails is told to the model. */
 async function attemptRound(
@@ -98,12 +95,7 @@ async function attemptRound(
   { calls, isRepeated, resultBytesMax }: ToolRound,
   deps: ToolDeps,
 ): Promise<Classification> {
-  const results = await Promise.all(
-    calls.map(async (call, index) => {
-      if (index >= TOOL_CALLS_PER_TURN_MAX) return TOO_MANY_CALLS;
-      return await resultOf(run, call, isRepeated, deps);
-    }),
-  );
+  const results = await Promise.all(calls.map((call) => resultOf(run, call, isRepeated, deps)));
   const made = results.filter((each) => each !== null);
   if (made.length < calls.length || deps.controller.signal.aborted) {
     // Tools have been called: what they have done is not known to the slot.
@@ -140,31 +132,6 @@ async function resultOf(
     // The other calls of this run hold all permits: this one waits, until the time of its attempt is over.
     if (granted.reason.reason !== "overloaded") return `Error: ${toWire(granted.reason).error.message}`;
   }
-}
-
-/** The input of a call; null = it is no JSON object. A model that has nothing to say writes no arguments. */
-function readArguments(written: string): Readonly<Record<string, unknown>> | null {
-  if (written.trim() === "") return {};
-  try {
-    const input: unknown = JSON.parse(written);
-    return isRecord(input) && !nestsDeeperThan(input, JSON_DEPTH_MAX) ? input : null;
-  } catch {
-    return null;
-  }
-}
-
-/** A result of at most so many bytes as JSON; its end is cut. */
-function cutResult(text: string, bytesMax: number): string {
-  const wellFormed = text.toWellFormed();
-  const bytes = utf8Bytes(JSON.stringify(wellFormed));
-  if (bytes <= bytesMax) return wellFormed;
-  const note = " … [cut: the result is too long]";
-  let kept = wellFormed;
-  for (let size = bytes; size + note.length > bytesMax && kept !== ""; size = utf8Bytes(JSON.stringify(kept))) {
-    const share = Math.max(0, bytesMax - note.length) / size;
-    kept = kept.slice(0, Math.min(kept.length - 1, Math.floor(kept.length * share))).toWellFormed();
-  }
-  return kept + note;
 }
 
 function textOf(value: unknown): string {

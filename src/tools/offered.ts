@@ -1,8 +1,8 @@
 /** The tools of a run as a model is offered them: definitions of functions in the chat form, as a field of a request. */
 import type { CallBody, CallFacts } from "../call.ts";
+import { sizeOf, type TextSize } from "../contract/chat-fields.ts";
 import type { Reason } from "../errors.ts";
 import { isRecord } from "../text/json/record.ts";
-import { jsonNormalisedGrowth } from "../text/tokens/normalised-bytes.ts";
 import { parametersOf } from "./input.ts";
 import type { Tool } from "./tool.ts";
 
@@ -12,10 +12,8 @@ type Listed = Pick<Tool, "name" | "description" | "parametersJson">;
 type Call = { body: CallBody; facts: CallFacts };
 type Offered<T> = { ok: true; value: T } | { ok: false; reason: Reason };
 
-/** Definitions, and their bytes in a request as tokenizers read them. */
-type Definitions = { tools: readonly unknown[]; bytes: number };
-
-const encoder = new TextEncoder();
+/** Definitions, and their size in a request. */
+type Definitions = { tools: readonly unknown[]; size: TextSize };
 
 /** What calls have that share their options stays the same value in all of them, so it is stored once. */
 export class OfferedTools {
@@ -38,9 +36,9 @@ export class OfferedTools {
     const params = this.paramsWith(call.body.params, toolUse.tools, param);
     if (!params.ok) return params;
     const { promptBytes, textTokensMax } = call.facts;
-    const { bytes } = found.value;
-    const facts: CallFacts = { ...call.facts, promptBytes: promptBytes + bytes, tools: true };
-    if (textTokensMax !== undefined) facts.textTokensMax = textTokensMax + bytes;
+    const { size } = found.value;
+    const facts: CallFacts = { ...call.facts, promptBytes: promptBytes + size.textBytes, tools: true };
+    if (textTokensMax !== undefined) facts.textTokensMax = textTokensMax + size.textTokensMax;
     return { ok: true, value: { ...call, body: { ...call.body, params: params.value }, facts } };
   }
 
@@ -62,7 +60,10 @@ export class OfferedTools {
     const known = this.#params.get(params ?? null) ?? new Map<string, Readonly<Record<string, unknown>>>();
     this.#params.set(params ?? null, known);
     const key = names.join(",");
-    const value = known.get(key) ?? { ...params, tools: listed.length === 0 ? found.value.tools : [...listed, ...found.value.tools] };
+    const value = known.get(key) ?? {
+      ...params,
+      tools: listed.length === 0 ? found.value.tools : [...listed, ...found.value.tools],
+    };
     known.set(key, value);
     return { ok: true, value };
   }
@@ -83,8 +84,7 @@ export class OfferedTools {
       const described = tool.description === null ? {} : { description: tool.description };
       tools.push({ type: "function", function: { name, ...described, parameters } });
     }
-    const json = encoder.encode(JSON.stringify(tools));
-    const definitions = { tools, bytes: json.length + jsonNormalisedGrowth(json) };
+    const definitions = { tools, size: sizeOf(JSON.stringify(tools)) };
     this.#definitions.set(key, definitions);
     return { ok: true, value: definitions };
   }

@@ -15,7 +15,12 @@ beforeAll(async () => {
   [upstream, tools] = await Promise.all([startByteUpstream(), startToolServer()]);
   upstream.serve(answerAsModel);
   const prices = { "*": { input: 1, output: 1 } };
-  const at = (kind: string, path: string) => ({ kind, base_url: `${upstream.origin}${path}`, api_key: "secret:KEY", prices });
+  const at = (kind: string, path: string) => ({
+    kind,
+    base_url: `${upstream.origin}${path}`,
+    api_key: "secret:KEY",
+    prices,
+  });
   const UPSTREAMS = { openai: at("openai", "/v1"), anthropic: at("anthropic", "") };
   gateway = await startGateway({ vars: { UPSTREAMS, KEY: "sk-provider-5f0c9d1e7ab24c60", TOOL_HOSTS: tools.host } });
 });
@@ -59,7 +64,10 @@ const graph = z.looseObject({
 const QUESTION = "How long are one, three, eleven?";
 const ask = (run: RunAccess, json: object) =>
   run.send("/query", { json: { prompt: QUESTION, model: "openai/m", tools: ["length"], max_tokens: 50, ...json } });
-const wordsOf = () => tools.requests.map(({ body }) => z.object({ input: z.object({ word: z.unknown() }) }).parse(JSON.parse(body)).input.word);
+const wordsOf = () =>
+  tools.requests.map(
+    ({ body }) => z.object({ input: z.object({ word: z.unknown() }) }).parse(JSON.parse(body)).input.word,
+  );
 
 describe.each(["openai/m", "anthropic/m"])("a call of %s with tools", (model) => {
   it("answers by what its tools have said, on /query, and shows what it did", async () => {
@@ -71,7 +79,14 @@ describe.each(["openai/m", "anthropic/m"])("a call of %s with tools", (model) =>
       turns: 3,
       tool_calls: { length: 3 },
     });
-    expect(answer.transcript?.map(({ role }) => role)).toEqual(["assistant", "tool", "tool", "assistant", "tool", "assistant"]);
+    expect(answer.transcript?.map(({ role }) => role)).toEqual([
+      "assistant",
+      "tool",
+      "tool",
+      "assistant",
+      "tool",
+      "assistant",
+    ]);
     expect(wordsOf().toSorted()).toEqual(["eleven", "one", "three"]);
     expect(upstream.calls).toHaveLength(3);
     const { budget } = await documentOf(run);
@@ -90,9 +105,14 @@ describe.each(["openai/m", "anthropic/m"])("a call of %s with tools", (model) =>
       { id: "a", prompt: QUESTION, tools: ["length"] },
       { id: "b", prompt: "How long are {{a.output}}?", tools: ["length"] },
     ];
-    const { outputs, tasks: of } = graph.parse((await run.send("/dag", { json: { tasks, model, max_tokens: 50 } })).json);
+    const { outputs, tasks: of } = graph.parse(
+      (await run.send("/dag", { json: { tasks, model, max_tokens: 50 } })).json,
+    );
     expect(outputs["b"]).toBe("10 letters");
-    expect(of).toMatchObject({ a: { turns: 3, tool_calls: { length: 3 } }, b: { turns: 2, tool_calls: { length: 1 } } });
+    expect(of).toMatchObject({
+      a: { turns: 3, tool_calls: { length: 3 } },
+      b: { turns: 2, tool_calls: { length: 1 } },
+    });
   });
 
   it("makes no call of a tool that its model does not ask for", async () => {
@@ -117,7 +137,7 @@ describe.each(["openai/m", "anthropic/m"])("a call of %s with tools", (model) =>
 
   it("tells its model of a tool that fails, and of arguments that it may not send", async () => {
     const failing = await runWith("/500");
-    const told = reply.parse((await ask(failing, { model, prompt: "How long are one?" , max_turns: 2 })).json);
+    const told = reply.parse((await ask(failing, { model, prompt: "How long are one?", max_turns: 2 })).json);
     expect(told.text).toMatch(/^I could not: Error: tool "length" answered 500: the index is gone/);
     tools.forget();
     const run = await runWith();
@@ -134,10 +154,15 @@ describe("tools of calls", () => {
   it("are checked by name before anything is reserved", async () => {
     const run = await runWith();
     const unknown = errorOf(await ask(run, { tools: ["search"] }));
-    expect([unknown.code, unknown.message]).toEqual(["not_found", 'tool "search" not found; this run has length, bare']);
+    expect([unknown.code, unknown.message]).toEqual([
+      "not_found",
+      'tool "search" not found; this run has length, bare',
+    ]);
     const answer = await ask(run, { tools: ["length", "bare"] });
     expect([answer.status, errorOf(answer).code]).toEqual([422, "tool_without_parameters"]);
-    const item = await run.send("/batch", { json: { items: [{ prompt: "a" }, { prompt: "b", tools: ["bare"] }], model: "openai/m" } });
+    const item = await run.send("/batch", {
+      json: { items: [{ prompt: "a" }, { prompt: "b", tools: ["bare"] }], model: "openai/m" },
+    });
     expect([item.status, errorOf(item).param]).toEqual([422, "items[1].tools"]);
     const twice = await ask(run, { params: { tools: [{ type: "function", function: { name: "length" } }] } });
     expect([twice.status, errorOf(twice).param]).toEqual([400, "tools"]);
@@ -149,7 +174,9 @@ describe("tools of calls", () => {
 
   it("are called again and again until the budget ends, which the call then says", async () => {
     const run = await runWith("/length", {}, { budget: { calls: 4 } });
-    const answer = reply.parse((await ask(run, { prompt: "Ask for ever", max_turns: 20, include: ["transcript"] })).json);
+    const answer = reply.parse(
+      (await ask(run, { prompt: "Ask for ever", max_turns: 20, include: ["transcript"] })).json,
+    );
     expect(answer).toMatchObject({ finish_reason: "tool_budget", turns: 4, tool_calls: { length: 4 } });
     expect(answer.message?.tool_calls).toHaveLength(1);
     expect(answer.transcript).toHaveLength(8);

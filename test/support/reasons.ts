@@ -31,7 +31,11 @@ export const SAMPLES: { [K in Reason["reason"]]: Extract<Reason, { reason: K }> 
     needed: 2,
     reasons: [{ what: "usd", requested: 2, available: 1, limit: 1 }],
   },
-  tool_without_parameters: { reason: "tool_without_parameters", message: 'the tool "search" was registered without parameters', param: "tools" },
+  tool_without_parameters: {
+    reason: "tool_without_parameters",
+    message: 'the tool "search" was registered without parameters',
+    param: "tools",
+  },
   invalid_input: { reason: "invalid_input", message: 'the input of the tool "search" does not fit its parameters' },
   lease_lost: { reason: "lease_lost", leaseEnd: "expired" },
   no_capacity: {

@@ -44,7 +44,11 @@ function textIn(content: unknown): string {
   return parts.success ? parts.data.map(({ text }) => text ?? "").join("") : "";
 }
 
-const wordIn = (input: unknown): string => z.looseObject({ word: z.string().catch("") }).catch({ word: "" }).parse(input).word;
+const wordIn = (input: unknown): string =>
+  z
+    .looseObject({ word: z.string().catch("") })
+    .catch({ word: "" })
+    .parse(input).word;
 
 export function heard(body: string): Heard {
   const { messages, tools = [] } = request.parse(JSON.parse(body));
@@ -75,12 +79,18 @@ export function think({ user, calls, tools }: Heard): Said {
   if (user.startsWith("Ask for ever")) return { calls: [ask("length", `turn${calls.length}`)] };
   if (user.startsWith("Ask the client")) return { calls: [ask("length", "a"), ask("weather", "b")] };
   if (user.startsWith("Ask badly") && calls.length === 0)
-    return { calls: [{ name: "length", arguments: '{"word": 7}' }, { name: "length", arguments: "no JSON" }] };
+    return {
+      calls: [
+        { name: "length", arguments: '{"word": 7}' },
+        { name: "length", arguments: "no JSON" },
+      ],
+    };
   if (user.startsWith("Ask badly")) return { text: calls.map(({ result }) => result ?? "?").join(" | ") };
   const words = /^How long are (.+)\?/.exec(user)?.[1]?.split(", ");
   if (words === undefined) return { text: `I know: ${user}` };
   const open = words.filter((word) => !calls.some((call) => call.word === word && call.result !== null));
-  if (open.length > 0 && tools.includes("length")) return { calls: open.slice(0, 2).map((word) => ask("length", word)) };
+  if (open.length > 0 && tools.includes("length"))
+    return { calls: open.slice(0, 2).map((word) => ask("length", word)) };
   const results = words.map((word) => calls.find((call) => call.word === word)?.result ?? "?");
   const sum = results.reduce((total, result) => total + Number(result), 0);
   if (user.endsWith("as JSON")) return { text: JSON.stringify({ letters: sum }) };

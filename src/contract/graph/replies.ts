@@ -85,7 +85,10 @@ const taskDocument = z.object({
     .optional()
     .meta({ description: "With `include`: the log probabilities; of a `foreach` a list of them" }),
   transcript: answerParts.transcript,
-  transcripts: z.array(z.unknown()).optional().meta({ description: "Of a `foreach`: those of its elements, null for the others" }),
+  transcripts: z
+    .array(z.unknown())
+    .optional()
+    .meta({ description: "Of a `foreach`: those of its elements, null for the others" }),
   ...toolUseFields,
   errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
   status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).meta({

@@ -3,8 +3,14 @@ import * as z from "zod";
 import { TOOL_TURNS_DEFAULT, TOOL_TURNS_MAX, TOOLS_PER_RUN_MAX } from "../../limits.ts";
 import { toolName } from "../tools.ts";
 
+const NAMES =
+  'expected names of tools that the run has; put definitions of functions in params: {"params": {"tools": …}}';
+
+/** A name, or what to do with a definition: chat completions have these under the same field. */
+const named = z.string({ error: NAMES }).pipe(toolName);
+
 export const toolUseSettings = {
-  tools: z.array(toolName).min(1).max(TOOLS_PER_RUN_MAX).optional().meta({
+  tools: z.array(named, { error: NAMES }).min(1).max(TOOLS_PER_RUN_MAX).optional().meta({
     description:
       "Names of tools that the run has, with `parameters`: the model is offered them, and while its answers ask for them the gateway calls them and asks it again. See docs/tools.md",
   }),

@@ -35,7 +35,11 @@ export async function batchWithTools(c: Context<AppEnv>, runId: string, request:
             for (const call of calls) yield offered(known, call, paramOf(call, index++));
           },
         };
-  return { ...request, calls: offeredCalls, defaults: { ...defaults, ...sharedParams(known, defaults, tools.default) } };
+  return {
+    ...request,
+    calls: offeredCalls,
+    defaults: { ...defaults, ...sharedParams(known, defaults, tools.default) },
+  };
 }
 
 /** The graph with the tools that its tasks name. Throws a Refusal. */

@@ -41,4 +41,3 @@ export type Continuation = {
 
 /** A call whose attempts so far say nothing. */
 export const START: Course = { base: 0, baseCostNanoUsd: 0 };
-

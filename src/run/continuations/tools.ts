@@ -4,15 +4,21 @@
  * the model with a reservation for what is really sent, rounds with none.
  */
 import type { AskedCall, ToolRound, ToolUse } from "../../call.ts";
-import { TOOL_RESULT_BYTES_MAX, TOOL_ROUNDS_LOST_MAX, TOOL_TALK_BYTES_MAX } from "../../limits.ts";
+import {
+  TOOL_CALLS_PER_TURN_MAX,
+  TOOL_RESULT_BYTES_MAX,
+  TOOL_ROUNDS_LOST_MAX,
+  TOOL_TALK_BYTES_MAX,
+} from "../../limits.ts";
 import { jsonNormalisedGrowth } from "../../text/tokens/normalised-bytes.ts";
 import { askedCalls } from "../answers/asked-calls.ts";
 import type { Course, SlotRecord, Talk, UsedTools } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
 import type { Continuation, FinalEnd, Onward } from "./continuation.ts";
 
-/** Why a call ends although its model asks for tools: it has had its turns, its messages are too long, its budget is used up. */
+/** Why a call ends although its model asks for tools: it has had its turns, asks for too many, its messages are too long, its budget is used up. */
 const MAX_TURNS = "max_turns";
+const TOO_MANY = "too_many_calls";
 const CONTEXT_FULL = "context_full";
 const BUDGET = "tool_budget";
 /** It asks for tools that its client has to call. */
@@ -71,7 +77,10 @@ export const tools: Continuation = {
 };
 
 /** What the executor of a slot's attempt needs of its conversation: the calls to make, or what follows the messages of the call. */
-export function talkOf(record: Pick<SlotRecord, "course"> | undefined): { round?: ToolRound; added?: readonly string[] } {
+export function talkOf(record: Pick<SlotRecord, "course"> | undefined): {
+  round?: ToolRound;
+  added?: readonly string[];
+} {
   const talk = record?.course?.toolUse?.talk;
   if (talk === undefined) return {};
   const { pending: calls, messages, bytes, lost = 0 } = talk;
@@ -82,7 +91,8 @@ export function talkOf(record: Pick<SlotRecord, "course"> | undefined): { round?
 }
 
 /** The course of a call as its readers see it: without a conversation that goes on. */
-export function shownCourse({ kept: _, toolUse, ...course }: Course): Course {
+export function shownCourse(whole: Course): Course {
+  const { kept: _, toolUse, ...course } = whole;
   if (toolUse === undefined) return course;
   const { turns, calls } = toolUse;
   return { ...course, toolUse: { turns, calls } };
@@ -115,6 +125,7 @@ function afterAnswer({ outcome, course }: FinalEnd, { talk, ...used }: UsedTools
   if (!calls.every(({ name }) => use.tools.includes(name))) return ends(CLIENT_TOOLS);
   const turns = (talk?.turns ?? 0) + 1;
   if (turns >= use.maxTurns) return ends(MAX_TURNS);
+  if (calls.length > TOOL_CALLS_PER_TURN_MAX) return ends(TOO_MANY);
   const bytes = (talk?.bytes ?? 0) + bytesOf(message);
   if (bytes > TOOL_TALK_BYTES_MAX) return ends(CONTEXT_FULL);
   const last = { text, model, finishReason, at: messages.length - 1 };

@@ -11,8 +11,7 @@ export function quoteOfCourse(
   { sampling, toolUse }: Pick<CallFacts, "sampling" | "toolUse">,
 ): Quote {
   const times = (sampling?.max ?? 1) * (toolUse?.maxTurns ?? 1);
-  const sum = (of: (quote: Quote) => number): number =>
-    ofModels.reduce((total, quote) => total + of(quote), 0) * times;
+  const sum = (of: (quote: Quote) => number): number => ofModels.reduce((total, quote) => total + of(quote), 0) * times;
   const [first] = ofModels;
   return {
     ...(first?.model === undefined ? {} : { model: first.model }),

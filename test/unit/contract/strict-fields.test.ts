@@ -25,7 +25,13 @@ describe("the refusal of an unknown field", () => {
     expect(ofQuery("model_name")).toBe('unknown field "model_name"; did you mean model?');
   });
 
-  it.each(["top_p", "seed", "tools", "response_format"])("suggests params for %s, which upstreams take", (name) => {
+  it("says where definitions of tools go, which have the field of tools of the run in a chat completion", () => {
+    expect(ofQuery("tools")).toMatch(
+      /^tools: expected names of tools that the run has; put definitions .* in params: \{"params": \{"tools": …\}\}$/,
+    );
+  });
+
+  it.each(["top_p", "seed", "response_format"])("suggests params for %s, which upstreams take", (name) => {
     expect(ofQuery(name)).toBe(`unknown field "${name}"; put it in params: {"params": {"${name}": …}}`);
   });
 

@@ -30,7 +30,11 @@ export async function executePlan(
   { body, lines }: { body: ReadableStream<Uint8Array>; lines: PlanLines<unknown> },
 ): Promise<Response> {
   const { bytesMax } = bodyRoom(c);
-  const source = new PlanSource(body, { lines, bytesMax, complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)) });
+  const source = new PlanSource(body, {
+    lines,
+    bytesMax,
+    complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)),
+  });
   const { graph, first } = await firstPart(source);
   const request = parseDag({ tasks: first.map(({ raw }) => raw) });
   if (!request.ok) throw new Refusal(request.reason);
