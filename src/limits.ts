@@ -1280,6 +1280,11 @@ export const GROUP_CHARS_MAX = 64 * 1024 * 1024;
 export const GROUP_HASHED_CHARS_MAX = 64 * 1024 * 1024;
 /** Characters of a graph's shared settings from which they are stored once: shorter ones cost less than reading two texts. */
 export const GRAPH_SETTINGS_CHARS_MIN = 4_096;
+/**
+ * Retries of a group, of its retry, and so on: each refers to the rows of all groups before it, which are read together. A client that
+ * retries until all is done needs a few.
+ */
+export const RETRIES_IN_A_ROW_MAX = 64;
 /** Characters of the distinct models that the calls of one group name: they are in one row, which has at most 2 MB. */
 export const GROUP_MODELS_CHARS_MAX = 512 * 1024;
 /** Characters of call pages in one RPC to the run object: during the call they are in memory several times. */

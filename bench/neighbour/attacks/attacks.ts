@@ -9,6 +9,7 @@ import { followers } from "./followers.ts";
 import { logReaders } from "./log-readers.ts";
 import { pullClaims } from "./pull-claims.ts";
 import { refusedBodies } from "./refused-bodies.ts";
+import { retries } from "./retries.ts";
 import { sharedParams } from "./shared-params.ts";
 import { storedBodies } from "./stored-bodies.ts";
 import { subtree } from "./subtree.ts";
@@ -26,4 +27,5 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
   documents,
   "pull-claims": pullClaims,
   "stored-bodies": storedBodies,
+  retries,
 };

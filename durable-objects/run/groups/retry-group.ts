@@ -1,12 +1,13 @@
 /**
  * Retries a group that has ended: a new group with the same calls. Those that completed keep their recorded results and cost
- * nothing; in a graph, their dependents start as usual.
+ * nothing; in a graph, their dependents start as usual. Calls and results stay where they are: the new group refers to them.
  */
 import { shareOf } from "../../../src/run/money/admit.ts";
 import { endSlot, startGraph } from "../../../src/run/steps/end-slot.ts";
 import { emitGroupStarted } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
+import { RETRIES_IN_A_ROW_MAX } from "../../../src/limits.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, RetryRequest } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
@@ -19,26 +20,23 @@ import { refusalOf, replyOf } from "./open.ts";
 /** Opens the new group, and leaves what it changes to the turn's transaction. */
 export function retryGroup(run: RunState, store: RunStore, request: RetryRequest, nowMs: number): OpenGroupReply {
   const { openKey, idempotencyKey } = request;
-  const before = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
-  if (before !== null && before.hash !== idempotencyKey?.hash)
+  const named = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
+  if (named !== null && named.hash !== idempotencyKey?.hash)
     return { ok: false, reason: { reason: "idempotency_conflict" } };
-  const known = run.openings.find(openKey) ?? before?.seq ?? null;
+  const known = run.openings.find(openKey) ?? named?.seq ?? null;
   const opened = known === null ? undefined : run.storedGroup(known);
-  if (opened !== undefined) return replyOf(run, opened, before !== null);
+  if (opened !== undefined) return replyOf(run, opened, named !== null);
   const found = store.groups.get(request.seq);
-  const json = store.groups.graphJson(request.seq);
-  const reason = found === null ? NO_GROUP : whyNot(run, store, found.stored);
-  if (reason !== null || found === null) return { ok: false, reason: reason ?? NO_GROUP };
+  if (found === null) return { ok: false, reason: NO_GROUP };
+  const before = store.groups.beforeRetryOf(request.seq);
+  const reason = whyNot(run, store, found.stored) ?? (before.length > RETRIES_IN_A_ROW_MAX ? TOO_OFTEN : null);
+  if (reason !== null) return { ok: false, reason };
   const seq = run.takeGroupSeq();
   const stored = { ...onceMore(run, found.stored, { seq, trace: request.trace }, nowMs), openKey };
   // At once: what depends on a recorded output reads it from its row while this turn opens the group.
-  const graph = json === null ? null : closed(parsed(json));
-  store.transaction(() => {
-    store.groups.put(stored);
-    if (graph !== null) store.putGraph(seq, graph);
-    store.groups.copyPages(request.seq, seq);
-    store.slots.copyCompleted(request.seq, seq);
-  });
+  store.transaction(() => store.putRetry(stored, before));
+  const json = store.groups.graphJson(seq);
+  const graph = json === null ? null : parsed(json);
   run.openings.add({ openKey, seq, stagedAtMs: null });
   if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
   if (graph === null) startBatch(run, store, stored, nowMs);
@@ -47,6 +45,11 @@ export function retryGroup(run: RunState, store: RunStore, request: RetryRequest
 }
 
 const NO_GROUP: Reason = { reason: "not_found", what: "group" };
+const TOO_OFTEN: Reason = {
+  reason: "invalid_request",
+  message: `the group was retried ${RETRIES_IN_A_ROW_MAX} times, one after another, the most that may be; send what is left as a new batch or graph`,
+  param: "id",
+};
 
 /** The request that opens the retry. A group that its rule has stopped is retried to run the cancelled calls. */
 function onceMore(
@@ -73,11 +76,6 @@ function whyNot(run: RunState, store: RunStore, stored: StoredGroup): Reason | n
     return because("a batch of /v1/batches cannot be retried; send its failed lines as a new batch");
   }
   return refusalOf(run, { models: [...models], single: false }) ?? roomReason(store);
-}
-
-/** Of a plan that was cancelled while it was written, no more comes. */
-function closed(graph: CompiledGraph): CompiledGraph {
-  return graph.plan?.state === "open" ? { ...graph, plan: { ...graph.plan, state: "cut" } } : graph;
 }
 
 function parsed(json: string): CompiledGraph {

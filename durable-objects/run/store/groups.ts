@@ -5,12 +5,14 @@
  *   graph  the compiled graph of a group whose slots depend on each other, as JSON in parts: it may be larger than a row
  *   page   a group's calls, up to 32 to a row: facts for dispatch and bodies for executors; written once
  *
+ * A retry has what the groups before it have, and rows only for what is its own: see retried.ts.
  * What is read here may also be a single call with a row of its own: see singles.ts.
  */
-import { groupSeqOf, SLOT_IDS_PER_GROUP, rangeOf, slotIdOf } from "../../../src/run/queue/slot.ts";
+import { groupSeqOf, indexOf, rangeOf, slotIdOf } from "../../../src/run/queue/slot.ts";
 import { wholeGraphJson } from "./graph-json.ts";
 import type { GroupResult, StoredGroup, StoredPage } from "./records.ts";
 import type { StoredSettled } from "../../../src/run/leases/shard.ts";
+import { groupJson, groupOfJson, retriedGraphJson, type Before, type RetriedRows } from "./retried.ts";
 import { chunkEnd } from "./slots.ts";
 import { unsettled, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
@@ -29,24 +31,33 @@ const GROUP_TABLES = ["grp", "single"] as const;
 export class GroupRows {
   readonly #rows: Rows;
   readonly #singles: SingleRows;
+  readonly #retried: RetriedRows;
 
-  constructor(rows: Rows, singles: SingleRows) {
+  constructor(rows: Rows, singles: SingleRows, retried: RetriedRows) {
     this.#rows = rows;
     this.#singles = singles;
+    this.#retried = retried;
   }
 
   put(group: StoredGroup): void {
-    this.#rows.write(
-      "grp",
-      "INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)",
-      group.header.seq,
-      JSON.stringify(group),
-    );
+    const { seq } = group.header;
+    this.#rows.write("grp", "INSERT OR REPLACE INTO grp (seq, header) VALUES (?, ?)", seq, this.#json(group));
   }
 
   /** Stores the header of a group whose graph has changed; its result stays. */
   putHeader(group: StoredGroup): void {
-    this.#rows.write("grp", "UPDATE grp SET header = ? WHERE seq = ?", JSON.stringify(group), group.header.seq);
+    this.#rows.write("grp", "UPDATE grp SET header = ? WHERE seq = ?", this.#json(group), group.header.seq);
+  }
+
+  #json(group: StoredGroup): string {
+    const [first] = this.#retried.before(group.header.seq);
+    return groupJson(group, first === undefined ? null : this.#groupOf(first.seq));
+  }
+
+  #groupOf(seq: number): StoredGroup {
+    const found = this.get(seq);
+    if (found === null) throw new Error(`group ${seq}, which was retried, is gone`);
+    return found.stored;
   }
 
   /** Stores a group's graph, in place of the one that it may have. */
@@ -61,9 +72,19 @@ export class GroupRows {
 
   /** A group's graph as JSON text; null if it has none. */
   graphJson(seq: number): string | null {
+    const own = this.#graphText(seq);
+    if (own !== null) return wholeGraphJson(own, this.defaultsJson(seq));
+    for (const before of this.#retried.before(seq).toReversed()) {
+      const text = this.#graphText(before.seq);
+      if (text !== null) return retriedGraphJson(wholeGraphJson(text, this.defaultsJson(seq)));
+    }
+    return null;
+  }
+
+  #graphText(seq: number): string | null {
     const query = "SELECT json FROM graph WHERE seq = ? ORDER BY part";
     const parts = [...this.#rows.read<{ json: string }>("graph", query, seq)].map(({ json }) => json);
-    return parts.length === 0 ? null : wholeGraphJson(parts.join(""), this.defaultsJson(seq));
+    return parts.length === 0 ? null : parts.join("");
   }
 
   /** What the calls of a group share. */
@@ -84,7 +105,7 @@ export class GroupRows {
   /** A group; null if there is no such group. */
   get(seq: number): GroupRecord | null {
     const row = this.#rowOf("grp", seq) ?? this.#rowOf("single", seq);
-    return row === undefined ? null : recordOf(row);
+    return row === undefined ? null : this.#recordOf(row);
   }
 
   /** Every group that may change, oldest first; without `settled`, every group. */
@@ -96,7 +117,7 @@ export class GroupRows {
       parts.map((part) => `SELECT seq, header, result FROM ${table} WHERE ${part}`),
     );
     const query = `${selects.join(" UNION ALL ")} ORDER BY seq`;
-    for (const row of this.#rows.read<GroupRow>(first, query)) yield recordOf(row);
+    for (const row of this.#rows.read<GroupRow>(first, query)) yield this.#recordOf(row);
   }
 
   #rowOf(table: (typeof GROUP_TABLES)[number], seq: number): GroupRow | undefined {
@@ -114,46 +135,63 @@ export class GroupRows {
     );
   }
 
-  /** Stores the calls of one group for another one, too. */
-  copyPages(fromSeq: number, toSeq: number): void {
-    const [first, end] = rangeOf(fromSeq);
-    const query = "INSERT INTO page (id, facts, calls) SELECT id + ?, facts, calls FROM page WHERE id >= ? AND id < ?";
-    this.#rows.write("page", query, slotIdOf(toSeq, 0) - first, first, end);
+  /** The groups before a retry of a group: those before it, and itself. */
+  beforeRetryOf(seq: number): Before[] {
+    const query = "SELECT min(id) AS id FROM page WHERE id >= ? AND id < ?";
+    const first = this.#rows.first<{ id: number | null }>("page", query, ...rangeOf(seq))?.id ?? null;
+    return [...this.#retried.before(seq), { seq, firstCall: first === null ? null : indexOf(first) }];
+  }
+
+  /** Where the page that holds a slot may be, by ids of slots in one group each: of a retry, its own and those before, newest first. */
+  #placesOf(slotId: number): number[] {
+    const index = indexOf(slotId);
+    const has = ({ firstCall }: Before): boolean => firstCall !== null && firstCall <= index;
+    const before = this.#retried.before(groupSeqOf(slotId)).filter(has).toReversed();
+    return [slotId, ...before.map(({ seq }) => slotIdOf(seq, index))];
+  }
+
+  #pageRow<T extends { id: number; facts: string }>(columns: string, slotId: number): T | undefined {
+    const query = `SELECT ${columns} FROM page WHERE id <= ? AND id >= ? ORDER BY id DESC LIMIT 1`;
+    for (const id of this.#placesOf(slotId)) {
+      const row = this.#rows.first<T>("page", query, id, id - indexOf(id));
+      if (row !== undefined) return row;
+    }
+    return undefined;
   }
 
   /** The page that holds a slot; null if there is none. */
   pageOf(slotId: number): StoredPage | null {
     const single = this.#singles.pageOf(groupSeqOf(slotId));
     if (single !== null) return single;
-    const query = "SELECT id, facts, calls FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
-    const row = this.#rows.first<{ id: number; facts: string; calls: string }>("page", query, slotId);
-    return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts, calls: row.calls };
+    const row = this.#pageRow<{ id: number; facts: string; calls: string }>("id, facts, calls", slotId);
+    return row === undefined ? null : { firstIndex: indexOf(row.id), facts: row.facts, calls: row.calls };
   }
 
   /** The facts of the page that holds a slot; null if there is none. */
   factsOf(slotId: number): PageFacts | null {
     const single = this.#singles.factsOf(groupSeqOf(slotId));
     if (single !== null) return single;
-    const query = "SELECT id, facts FROM page WHERE id <= ? ORDER BY id DESC LIMIT 1";
-    const row = this.#rows.first<{ id: number; facts: string }>("page", query, slotId);
-    return row === undefined ? null : { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
+    const row = this.#pageRow<{ id: number; facts: string }>("id, facts", slotId);
+    return row === undefined ? null : { firstIndex: indexOf(row.id), facts: row.facts };
   }
 
   /** The facts of a group's pages, in order. */
   *pageFacts(groupSeq: number): Generator<PageFacts> {
     const single = this.#singles.factsOf(groupSeq);
     if (single !== null) return yield single;
-    const [first, end] = rangeOf(groupSeq);
     const query = "SELECT id, facts FROM page WHERE id >= ? AND id < ? ORDER BY id";
-    for (const row of this.#rows.read<{ id: number; facts: string }>("page", query, first, end)) {
-      yield { firstIndex: row.id % SLOT_IDS_PER_GROUP, facts: row.facts };
+    const before = this.#retried.before(groupSeq).filter(({ firstCall }) => firstCall !== null);
+    for (const { seq } of [...before, { seq: groupSeq }]) {
+      for (const row of this.#rows.read<{ id: number; facts: string }>("page", query, ...rangeOf(seq))) {
+        yield { firstIndex: indexOf(row.id), facts: row.facts };
+      }
     }
   }
-}
 
-function recordOf(row: GroupRow): GroupRecord {
-  return {
-    stored: JSON.parse(row.header) as StoredGroup,
-    result: row.result === null ? null : (JSON.parse(row.result) as GroupResult),
-  };
+  #recordOf(row: GroupRow): GroupRecord {
+    return {
+      stored: groupOfJson(row.header, (seq) => this.#groupOf(seq)),
+      result: row.result === null ? null : (JSON.parse(row.result) as GroupResult),
+    };
+  }
 }

@@ -13,9 +13,10 @@
  */
 import type { AnswerParts } from "../../../src/call.ts";
 import type { Course, SlotChecks, SlotRecord } from "../../../src/run/group/record.ts";
-import { groupSeqOf, indexOf, rangeOf, type SlotState } from "../../../src/run/queue/slot.ts";
+import { groupSeqOf, indexOf, rangeOf, slotIdOf, type SlotState } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
+import { inOrder, keptIn, type RetriedRows } from "./retried.ts";
 import { RECORDED_SINGLES, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
 
@@ -61,10 +62,12 @@ const NO_PARTS = "NULL AS parts";
 export class SlotRows {
   readonly #rows: Rows;
   readonly #singles: SingleRows;
+  readonly #retried: RetriedRows;
 
-  constructor(rows: Rows, singles: SingleRows) {
+  constructor(rows: Rows, singles: SingleRows, retried: RetriedRows) {
     this.#rows = rows;
     this.#singles = singles;
+    this.#retried = retried;
   }
 
   /** Writes slots, several to a statement: running one costs more than another row in it. */
@@ -91,58 +94,51 @@ export class SlotRows {
     }
   }
 
-  /** Stores the slots of one group that completed by themselves for another one, too, as ends that took no attempt and cost nothing. */
-  copyCompleted(fromSeq: number, toSeq: number): void {
-    const [first, end] = rangeOf(fromSeq);
-    const offset = rangeOf(toSeq)[0] - first;
-    const kept = `SELECT id FROM slot WHERE id >= ? AND id < ? AND state = 'completed'
-      AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%' OR reason LIKE '${SAVED_MARK}%')`;
-    this.#rows.write(
-      "slot",
-      `INSERT INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
-        cost_nano_usd, estimated, model, finish_reason, text, reason)
-        SELECT id + ?, state, 0, NULL, 0, 0, 0, 0, 0, 0, model, finish_reason, text, NULL FROM slot WHERE id IN (${kept})`,
-      offset,
-      first,
-      end,
-    );
-    for (const [table, columns] of [
-      ["chunk", "part, text"],
-      ["parts", "part, json"],
-      ["capped", "cause"],
-      ["routed", "upstream"],
-    ] as const) {
-      if (!this.#rows.has(table)) continue;
-      const copy = `INSERT INTO ${table} (id, ${columns}) SELECT id + ?, ${columns} FROM ${table} WHERE id IN (${kept})`;
-      this.#rows.write(table, copy, offset, first, end);
-    }
-  }
-
   one(slotId: number): SlotRecord | null {
     const single = indexOf(slotId) === 0 ? this.#singles.slotOf(groupSeqOf(slotId)) : null;
     if (single !== null) return single;
-    const row = this.#rows.first<SlotRow>("slot", `SELECT *, ${this.#extra} FROM slot WHERE id = ?`, slotId);
-    return row === undefined ? null : this.#whole(row);
+    const query = `SELECT *, ${this.#extra} FROM slot WHERE id = ?`;
+    const row = this.#rows.first<SlotRow>("slot", query, slotId);
+    if (row !== undefined) return this.#whole(row);
+    for (const { seq } of this.#retried.before(groupSeqOf(slotId)).toReversed()) {
+      const kept = this.#rows.first<SlotRow>("slot", `${query} AND ${KEPT}`, slotIdOf(seq, indexOf(slotId)));
+      if (kept !== undefined) return keptIn(this.#whole(kept), slotId);
+    }
+    return null;
   }
 
   /** The slots of a group that have a row, from an index on, in order. */
   *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
     const single = fromIndex === 0 ? this.#singles.slotOf(groupSeq) : null;
     if (single !== null) return yield single;
-    const [first, end] = rangeOf(groupSeq);
-    const query = `SELECT *, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(row);
+    yield* this.#ofGroup(groupSeq, fromIndex, `SELECT *, ${this.#extra} FROM slot`);
   }
 
   /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
   *states(groupSeq: number): Generator<SlotRecord> {
     const single = this.#singles.slotOf(groupSeq);
     if (single !== null) return yield single;
-    const [first, end] = rangeOf(groupSeq);
-    const query = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
+    const select = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
-      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot WHERE id >= ? AND id < ? ORDER BY id`;
-    for (const row of this.#rows.read<SlotRow>("slot", query, first, end)) yield this.#whole(row);
+      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot`;
+    yield* this.#ofGroup(groupSeq, 0, select);
+  }
+
+  /** The slots of a group from an index on, in order; of a retry also those that completed by themselves in the groups before it. */
+  *#ofGroup(groupSeq: number, fromIndex: number, select: string): Generator<SlotRecord> {
+    const own = this.#between(`${select} WHERE id >= ? AND id < ? ORDER BY id`, groupSeq, fromIndex);
+    const before = this.#retried.before(groupSeq);
+    if (before.length === 0) return yield* own;
+    const kept = `${select} WHERE id >= ? AND id < ? AND ${KEPT} ORDER BY id`;
+    const others = before.map(({ seq }) => this.#between(kept, seq, fromIndex));
+    for (const record of inOrder([own, ...others])) {
+      yield groupSeqOf(record.id) === groupSeq ? record : keptIn(record, slotIdOf(groupSeq, indexOf(record.id)));
+    }
+  }
+
+  *#between(query: string, groupSeq: number, fromIndex: number): Generator<SlotRecord> {
+    const [first, end] = rangeOf(groupSeq);
+    for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(row);
   }
 
   /** The slots whose answers are recorded, in the order of their ids. */
@@ -265,6 +261,9 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
 /** The first characters of the column `reason` of a completed slot: of a recorded answer, and of one of its provider's batch. */
 const REPLAY_MARK = '{"replay":';
 const SAVED_MARK = '{"savedNanoUsd":';
+/** Slots that completed by themselves: a retry of their group keeps them. */
+const KEPT = `state = 'completed'
+  AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%' OR reason LIKE '${SAVED_MARK}%')`;
 
 /** What such a slot has instead of a reason: a further column would cost a further row. `replay` is first, because a query finds it by its prefix. */
 type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd">;

@@ -2,7 +2,7 @@
  * The rows of a run, in its object's SQLite. What survives a restart is here and nowhere else:
  *
  *   meta   single values: the schema's version, the run's settings, its status, baselines of its counters: see meta.ts
- *   grp, graph, page     groups, their graphs and their calls: see groups.ts
+ *   grp, graph, page, retried  groups, their graphs and their calls: see groups.ts
  *   slot, chunk, capped, routed  how slots ended: see slots.ts
  *   single  one row per stored single call, with all of that: see singles.ts
  *   log    what happened, in the order in which it was written: see ../log/rows.ts
@@ -32,7 +32,8 @@ import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
-import type { ChildRecord, GroupResult, KeyRecord, ShardRecord } from "./records.ts";
+import type { ChildRecord, GroupResult, KeyRecord, ShardRecord, StoredGroup } from "./records.ts";
+import { RetriedRows, type Before } from "./retried.ts";
 import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";
 import { RunSpace } from "./space.ts";
@@ -43,6 +44,7 @@ import {
   GRAPH_SCHEMA_VERSION,
   PROVIDER_SCHEMA_VERSION,
   REPLAY_SCHEMA_VERSION,
+  RETRIED_SCHEMA_VERSION,
   SCHEMA_VERSION,
   SINGLE_SCHEMA_VERSION,
 } from "./tables.ts";
@@ -58,14 +60,16 @@ export class RunStore {
   readonly space: RunSpace;
   readonly #storage: DurableObjectStorage;
   readonly #rows: Rows;
+  readonly #retried: RetriedRows;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#rows = new Rows(storage.sql);
     this.meta = new Meta(this.#rows);
     this.singles = new SingleRows(this.#rows);
-    this.groups = new GroupRows(this.#rows, this.singles);
-    this.slots = new SlotRows(this.#rows, this.singles);
+    this.#retried = new RetriedRows(this.#rows);
+    this.groups = new GroupRows(this.#rows, this.singles, this.#retried);
+    this.slots = new SlotRows(this.#rows, this.singles, this.#retried);
     this.log = new LogRows(this.#rows);
     this.tape = new TapeRows(this.#rows);
     this.space = new RunSpace(this.#rows, this.meta);
@@ -119,6 +123,13 @@ export class RunStore {
     const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
     if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
     this.groups.putGraph(seq, storedGraphJson(graph, this.groups.defaultsJson(seq)));
+  }
+
+  /** Stores a group that retries others: it refers to their rows. Older code must not open this run any more. */
+  putRetry(group: StoredGroup, before: readonly Before[]): void {
+    if (this.meta.get("schemaVersion") < RETRIED_SCHEMA_VERSION) this.meta.set("schemaVersion", RETRIED_SCHEMA_VERSION);
+    this.#retried.put(group.header.seq, before);
+    this.groups.put(group);
   }
 
   /** Whether the run has stored single calls in rows of their own: then older code does not open it. */
@@ -281,7 +292,7 @@ export class RunStore {
   /** Refuses a storage that newer code has written, and marks an older one. */
   #checkVersion(): void {
     const version = this.meta.get("schemaVersion");
-    const known = COPIES_SCHEMA_VERSION;
+    const known = RETRIED_SCHEMA_VERSION;
     if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
     if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
   }

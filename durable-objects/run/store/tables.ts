@@ -2,6 +2,7 @@
 export const TABLES = {
   meta: "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID",
   grp: "CREATE TABLE grp (seq INTEGER PRIMARY KEY, header TEXT NOT NULL, result TEXT) STRICT",
+  retried: "CREATE TABLE retried (seq INTEGER PRIMARY KEY, before TEXT NOT NULL) STRICT",
   graph:
     "CREATE TABLE graph (seq INTEGER, part INTEGER, json TEXT NOT NULL, PRIMARY KEY (seq, part)) STRICT, WITHOUT ROWID",
   page: "CREATE TABLE page (id INTEGER PRIMARY KEY, facts TEXT NOT NULL, calls TEXT NOT NULL) STRICT",
@@ -61,3 +62,6 @@ export const SINGLE_SCHEMA_VERSION = 9;
 
 /** The version of a run with a page of copies: older code would find one call in it. */
 export const COPIES_SCHEMA_VERSION = 10;
+
+/** The version of a run with a group that refers to the calls and answers of the groups that it retries: older code would find none. */
+export const RETRIED_SCHEMA_VERSION = 11;
