@@ -50,6 +50,7 @@ import { exchangeTemplates } from "./memory/templates.ts";
 import { Timer } from "./turns/timers.ts";
 import { reportSpent } from "./tree/notify.ts";
 import { Patches } from "./tree/patch.ts";
+import { SerialQueue } from "./tree/serial-queue.ts";
 import { Turns, type Flush } from "./turns/turn.ts";
 
 export class RunLifecycle implements AlarmHost {
@@ -60,6 +61,8 @@ export class RunLifecycle implements AlarmHost {
   readonly followed: LogPages;
   readonly whole: LogPages;
   readonly pace = new Pace(pause);
+  /** Posts to the log, which keep their order while each is prepared in slices. */
+  readonly appends = new SerialQueue();
   /** Workers that hold something for long, or wait. */
   readonly sockets: RunSockets;
   readonly alarm: RunAlarm;
@@ -347,18 +350,25 @@ export class RunLifecycle implements AlarmHost {
     return growing === null ? store() : growing.then(store);
   }
 
-  /** Asks the root run for what a descendant needs to store so much more; null = it needs nothing. A root asks nobody. */
-  growSpace(moreBytes: number): Promise<void> | null {
+  /**
+   * Asks the root run for what a descendant needs to store so much more; null = it needs nothing. A root asks nobody. `isStored`: it is
+   * there already, and must count.
+   */
+  growSpace(moreBytes: number, isStored = false): Promise<void> | null {
     const { run, store } = this;
     const [rootId] = run?.settings.ancestors ?? [];
     if (run === null || rootId === undefined) return null;
     const neededBytes = store.space.neededFor(moreBytes);
-    return neededBytes === 0 ? null : this.#askForSpace(rootId, run.settings.id, neededBytes);
+    return neededBytes === 0 ? null : this.#askForSpace(rootId, run.settings.id, { neededBytes, isStored });
   }
 
-  async #askForSpace(rootId: string, id: string, neededBytes: number): Promise<void> {
+  async #askForSpace(
+    rootId: string,
+    id: string,
+    { neededBytes, isStored }: { neededBytes: number; isStored: boolean },
+  ): Promise<void> {
     const asking = new RunCaller(this.#objects, rootId).callWithRetry<number>((root) =>
-      root.allowSpace(id, neededBytes),
+      root.allowSpace(id, neededBytes, isStored),
     );
     // A root that a deploy has not replaced yet keeps no account.
     const allowed = await asking.catch((error: unknown) => {

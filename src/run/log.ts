@@ -269,10 +269,10 @@ export function attemptName(lease: AttemptInFlight, group: Group | undefined): A
 export type LoggedEvent = { atMs: number; group: string | null } & RunEvent;
 
 /**
- * Events to be stored as rows of the log; the last of them has the number `lastSeq`. `texts`: the first of them as JSON, those
- * that a tail has had.
+ * Events to be stored as rows of the log; the last of them has the number `lastSeq`. `texts`: those that are JSON already, at their places:
+ * what a tail has had, and clients' own.
  */
-export type LogWrite = { lastSeq: number; events: LoggedEvent[]; texts: readonly string[] };
+export type LogWrite = { lastSeq: number; events: LoggedEvent[]; texts: readonly (string | undefined)[] };
 
 /** What a turn writes of the log: rows of it, or the tail of the shard's row that carries it; null = nothing. */
 export type LogWrites = { rows: LogWrite | null; tail: string | null };
@@ -301,8 +301,8 @@ export class RunLog {
   #pending: LoggedEvent[];
   /** The first of them as the lines of a tail. */
   #tail: string[] = [];
-  /** The same events as JSON, for the rows of the log. */
-  #texts: string[] = [];
+  /** Events as JSON, for the rows of the log, at their places in `#pending`. */
+  #texts: (string | undefined)[] = [];
   #tailChars = 0;
   #urgent = false;
 
@@ -326,6 +326,13 @@ export class RunLog {
     this.#urgent ||= event.event !== "attempt_started";
     this.#lastSeq += 1;
     return this.#lastSeq;
+  }
+
+  /** Adds a client's event whose JSON is also there as a string of JSON, `quoted`: megabytes of them are not written as JSON in one turn. */
+  addClient(json: string, quoted: string, group: string | null, nowMs: number): number {
+    const place = `{"atMs":${nowMs},"group":${JSON.stringify(group)}`;
+    this.#texts[this.#pending.length] = `${place},"event":"client","json":${quoted}}`;
+    return this.add({ event: "client", json }, group, nowMs);
   }
 
   /** True if events are in no row of the log, where readers look. */
@@ -369,9 +376,8 @@ export class RunLog {
   #extendTail(): void {
     const firstSeq = this.#lastSeq - this.#pending.length + 1;
     for (let at = this.#tail.length; at < this.#pending.length; at++) {
-      const text = JSON.stringify(this.#pending[at]);
+      const text = (this.#texts[at] ??= JSON.stringify(this.#pending[at]));
       const line = `[${firstSeq + at},${text}]`;
-      this.#texts.push(text);
       this.#tail.push(line);
       this.#tailChars += line.length;
     }

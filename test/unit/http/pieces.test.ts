@@ -3,6 +3,7 @@
  * between two places where others may go on. What a run does in one turn is counted in run/steps/turn-share.test.ts.
  */
 import { describe, expect, it } from "vitest";
+import { preparing } from "../../../durable-objects/run/requests/append-events.ts";
 import { batchReading } from "../../../src/contract/large-batch.ts";
 import { clientEventsReading } from "../../../src/contract/events.ts";
 import { aggregationOf } from "../../../src/http/replies/aggregation.ts";
@@ -13,7 +14,7 @@ import {
   SUBTREE_LOOKS_AT_ONCE,
 } from "../../../src/limits.ts";
 import { inWaves } from "../../../src/objects/clients/subtree.ts";
-import { SliceCount } from "../../../src/text/bytes/slices.ts";
+import { atOnce, SliceCount } from "../../../src/text/bytes/slices.ts";
 import type { SlotView } from "../../../src/objects/methods/groups.ts";
 
 /** Counts characters between pauses. */
@@ -71,6 +72,14 @@ describe("between two pauses", () => {
     const steps = stepsOf(clientEventsReading(Array.from({ length: CLIENT_EVENTS_PER_POST_MAX }, () => event)));
     const all = CLIENT_EVENTS_PER_POST_MAX * size;
     expect(steps).toBeGreaterThanOrEqual(Math.floor(all / (SLICE_CHARS_MAX + size + 200)));
+  });
+
+  it("the same are made ready for the log's rows", () => {
+    const json = JSON.stringify({ event_type: "final_result", output: "x".repeat(8_000) });
+    const events = Array.from({ length: CLIENT_EVENTS_PER_POST_MAX }, () => ({ json, parallelGroupId: null }));
+    // Each is counted and written: the object serves others after 16 of them.
+    expect(stepsOf(preparing(events))).toBeGreaterThanOrEqual(CLIENT_EVENTS_PER_POST_MAX / 17);
+    expect(atOnce(preparing(events))).toMatchObject({ bytes: CLIENT_EVENTS_PER_POST_MAX * json.length });
   });
 
   it("a quarter of a megabyte of a large batch is read", () => {

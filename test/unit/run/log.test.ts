@@ -62,6 +62,21 @@ describe("a run's log", () => {
     expect(log.add(CLOSED, null, 7)).toBe(44);
   });
 
+  it("has clients' events with the JSON that was made before: the turn makes none of their texts", () => {
+    const log = new RunLog(0);
+    const json = JSON.stringify({ event_type: "note", output: `"\\n\u2028 ${"x".repeat(1_000)}` });
+    log.add(CLOSED, null, 4);
+    log.addClient(json, JSON.stringify(json), "pg-1", 5);
+    const write = log.take();
+    const text = write?.texts[1] ?? "";
+    expect([write?.texts[0], JSON.parse(text)]).toEqual([undefined, write?.events[1]]);
+    expect(write?.events[1]).toEqual({ atMs: 5, group: "pg-1", event: "client", json });
+    // In a tail, too.
+    log.addClient(json, JSON.stringify(json), null, 6);
+    const { tail } = log.write({ carrier: true, asRows: false });
+    expect(readTail((tail ?? "").split("\n"))).toEqual([[3, { atMs: 6, group: null, event: "client", json }]]);
+  });
+
   it("returns each event once, and null without one", () => {
     const log = new RunLog(0);
     expect([log.take(), log.pending, log.urgent]).toEqual([null, false, false]);
@@ -136,7 +151,7 @@ describe("the tail of a run's log", () => {
     const { rows, tail } = log.write(CARRIED);
     expect([rows?.events.length, tail]).toEqual([LOG_TAIL_EVENTS_MAX, null]);
     // The text of each is that of its own event, whichever tail it was in first.
-    expect(rows?.texts.map((text) => JSON.parse(text) as LoggedEvent)).toEqual(rows?.events);
+    expect(rows?.texts.map((text) => JSON.parse(text ?? "") as LoggedEvent)).toEqual(rows?.events);
   });
 
   it("becomes rows once it has the most characters that it may have, and not before", () => {
