@@ -25,6 +25,7 @@ import { ReachedHosts } from "../providers/reached.ts";
 import { priceOf } from "../providers/config/registry.ts";
 import { RateSampler } from "../providers/limits/sampler.ts";
 import { EditedStreams } from "../providers/relay/batches.ts";
+import { ownSecrets } from "../providers/redact.ts";
 import { relay } from "../providers/relay/relay.ts";
 import type { RelayAnswered, RelayEnd, RelayFailed } from "../providers/relay/types.ts";
 import { TapedCall, tapeOfCall, tapeOfRelay, untapedOutcome, type TapeRun } from "./cassettes/taped-call.ts";
@@ -160,6 +161,7 @@ export async function attemptRelay(
   }
   const { model, capTokens: cap } = lease;
   const price = priceOf(upstream, model);
+  const passes = passesOf(upstream, facts);
   const job = {
     upstream,
     lease,
@@ -171,7 +173,8 @@ export async function attemptRelay(
     },
     stream,
     usageChunk: usageChunkOf(facts),
-    passes: passesOf(upstream, facts),
+    passes,
+    moves: passes && mayMove(upstream),
     base64,
     costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
   };
@@ -270,6 +273,11 @@ function passesOf(upstream: Upstream, facts: RequestFacts): boolean {
   const isRead = cassette !== undefined || exportsContent === true;
   if (!isRemote(upstream) || isRead || streamUsage === "edit") return false;
   return streamUsage === "pass" || usageChunkOf(facts) !== "injected";
+}
+
+/** Whether the runtime may move what passes: there is no key that the upstream could quote, or the operator trusts it not to. */
+function mayMove(upstream: Upstream): boolean {
+  return upstream.streamUsage === "pass" || ownSecrets(upstream).length === 0;
 }
 
 function usageChunkOf({ endpoint, stream, includeUsage }: RequestFacts): "requested" | "injected" | "absent" {

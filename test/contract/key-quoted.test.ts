@@ -27,6 +27,10 @@ beforeAll(async () => {
   const UPSTREAMS = {
     loud: { ...loud, stream_usage: "edit", max_attempts: 1, prices: { "*": { input: 0, output: 0 } } },
     passes: { ...loud, max_attempts: 1, prices: { "*": { input: 0, output: 0 } } },
+    claude: {
+      ...{ kind: "anthropic", base_url: provider.origin, api_key: "secret:PROVIDER_KEY", models: ["*"] },
+      ...{ max_attempts: 1, prices: { "*": { input: 0, output: 0 } } },
+    },
   };
   const vars = { UPSTREAMS, PROVIDER_KEY: KEY, OTLP_ENDPOINT: collector.url, OTLP_CONTENT: "1" };
   gateway = await startGateway({ vars });
@@ -62,6 +66,99 @@ const chat = { model: MODEL, messages: [{ role: "user", content: "hi" }] };
 const relayed = (stream = false, model = MODEL) =>
   read("/v1/chat/completions", { json: { ...chat, model, ...(stream ? { stream } : {}) } });
 const query = () => read("/query", { json: { prompt: "hi" } });
+
+const passing = () =>
+  read("/v1/chat/completions", {
+    json: { ...chat, model: "passes/m", stream: true, stream_options: { include_usage: true } },
+  });
+
+/** The strings of members of that name in a stream, joined: what a client makes of its deltas. */
+function stringsOf(stream: string, name: string): string {
+  const texts: string[] = [];
+  for (const line of stream.split("\n").filter((each) => each.startsWith("data: {")))
+    JSON.parse(line.slice("data: ".length), (key, value: unknown) => {
+      if (key === name && typeof value === "string" && value !== "") texts.push(value);
+      return value;
+    });
+  return texts.join("");
+}
+
+type Deltas = { path: string; json: object; event: (text: string) => string; field: string; end: string };
+const NO_DELTAS: Deltas = { path: "", json: {}, event: () => "", field: "", end: "" };
+const passingChat = { ...chat, model: "passes/m", stream: true, stream_options: { include_usage: true } };
+const named = (event: { type: string }) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
+const answered = {
+  id: "r",
+  object: "response",
+  model: "m",
+  status: "completed",
+  output: [],
+  usage: { input_tokens: 1, output_tokens: 1, total_tokens: 2 },
+};
+const responses = { path: "/v1/responses", json: { model: "passes/m", input: "hi", stream: true } };
+const messages = {
+  path: "/v1/messages",
+  json: { model: "claude/m", max_tokens: 9, messages: [{ role: "user", content: "hi" }], stream: true },
+  end: `${named({ type: "message_delta", ...{ delta: { stop_reason: "end_turn" }, usage: { output_tokens: 1 } } })}${named({ type: "message_stop" })}`,
+};
+const block = (delta: object) => named({ type: "content_block_delta", ...{ index: 0, delta } });
+
+/** Deltas of every kind, of streams that pass and of one that is edited. */
+const DELTAS: Record<string, Deltas> = {
+  "content of an edited chat": {
+    path: "/v1/chat/completions",
+    json: { ...chat, stream: true },
+    event: (content) => chunk({ content }),
+    field: "content",
+    end: END,
+  },
+  "content of a chat": {
+    path: "/v1/chat/completions",
+    json: passingChat,
+    event: (content) => chunk({ content }),
+    field: "content",
+    end: END,
+  },
+  "reasoning of a chat": {
+    path: "/v1/chat/completions",
+    json: passingChat,
+    event: (reasoning_content) => chunk({ reasoning_content }),
+    field: "reasoning_content",
+    end: END,
+  },
+  "arguments of a chat's tool call": {
+    path: "/v1/chat/completions",
+    json: passingChat,
+    event: (text) => chunk({ tool_calls: [{ index: 0, function: { arguments: text } }] }),
+    field: "arguments",
+    end: END,
+  },
+  "text of a response": {
+    ...responses,
+    event: (delta) =>
+      named({ type: "response.output_text.delta", ...{ item_id: "i", output_index: 0, content_index: 0, delta } }),
+    field: "delta",
+    end: named({ type: "response.completed", ...{ response: answered } }),
+  },
+  "arguments of a response's call": {
+    ...responses,
+    event: (delta) =>
+      named({ type: "response.function_call_arguments.delta", ...{ item_id: "f", output_index: 1, delta } }),
+    field: "delta",
+    end: named({ type: "response.completed", ...{ response: answered } }),
+  },
+  "text of a message": { ...messages, event: (text) => block({ type: "text_delta", text }), field: "text" },
+  "thinking of a message": {
+    ...messages,
+    event: (thinking) => block({ type: "thinking_delta", thinking }),
+    field: "thinking",
+  },
+  "input of a message's tool use": {
+    ...messages,
+    event: (partial_json) => block({ type: "input_json_delta", partial_json }),
+    field: "partial_json",
+  },
+};
 
 /** Answers in each form of the key. */
 async function inAllForms(ask: () => Promise<unknown>, reply: (form: (key: string) => string, to: ByteReply) => void) {
@@ -208,17 +305,27 @@ describe("a provider that quotes its key", () => {
     }
   });
 
-  it.each(["content of the first event", "model", "id", "error as the first event", "comment"])(
-    "in a stream that the runtime may pass on, %s",
-    async (name) => {
+  it.each(Object.keys(EVENTS))("in a stream whose client gets all events, %s: whole, and in pieces", async (name) => {
+    for (const pieceBytes of [Infinity, 3]) {
       provider.serve((_, to) =>
-        sendEvents(to, (EVENTS[name] ?? "").replaceAll(HERE, FORMS["all escaped"]?.(KEY) ?? "")),
+        sendEvents(to, (EVENTS[name] ?? "").replaceAll(HERE, FORMS["all escaped"]?.(KEY) ?? ""), pieceBytes),
       );
-      await read("/v1/chat/completions", {
-        json: { ...chat, model: "passes/m", stream: true, stream_options: { include_usage: true } },
-      });
-    },
-  );
+      await passing();
+    }
+  });
+
+  it.each(Object.keys(DELTAS))("in %s, cut into words and into characters, on every kind of stream", async (name) => {
+    const { path, json: request, event, field, end } = DELTAS[name] ?? NO_DELTAS;
+    for (const written of [KEY, KEY.replaceAll("/", "\\/")]) {
+      for (const words of [[written.slice(0, 6), written.slice(6, 19), written.slice(19)], [...written]]) {
+        provider.serve((_, to) => sendEvents(to, ["see ", ...words, " end"].map(event).join("") + end));
+        const answer = await read(path, { json: request });
+        const joined = stringsOf(await answer.text(), field);
+        expect(joined).toMatch(/^see .{0,3}\[redacted\] end$/);
+        seen.push(joined);
+      }
+    }
+  });
 
   it("in its list of models", async () => {
     provider.serve((_, to) => to.whole(JSON.stringify({ data: [{ id: `m-${KEY}`, created: 1 }] })));

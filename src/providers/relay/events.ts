@@ -1,6 +1,6 @@
 /**
- * Relays an event stream. What the stream ended as decides what its attempt is charged. If nothing in it must be changed,
- * the runtime moves all but its first event.
+ * Relays an event stream. What the stream ended as decides what its attempt is charged. If nothing in it must be changed, and it need not be
+ * searched for secrets, the runtime moves all but its first event.
  */
 import type { Classification } from "../../call.ts";
 import type { Exchange } from "../exchange.ts";
@@ -19,7 +19,7 @@ export function relayEvents(
   source: ReadableStream<Uint8Array>,
   family: StreamFamily,
 ): { body: ReadableStream<Uint8Array>; ended: Promise<RelayEnd> } {
-  const { upstream, usageChunk, costUsdOf, passes } = job;
+  const { upstream, usageChunk, costUsdOf, passes, moves } = job;
   const redact = (text: string): string => withoutOwnSecrets(text, upstream);
   // What has arrived of an answer is an estimate of its cost only where the upstream stops with its connection.
   const countsContent = upstream.abortCost === "seen";
@@ -28,7 +28,7 @@ export function relayEvents(
   // Clients stop reading at the protocol's last event, which may come long before the upstream closes the connection.
   // The timer runs on until then: should it never close, the heartbeat of the settled attempt ends it.
   const known = Promise.withResolvers<RelayEnd>();
-  let isReleased = !passes;
+  let isReleased = !moves;
   let isClean = true;
   let hasBegun = false;
   const watched: Tap<StreamOutcome> = {
@@ -49,7 +49,7 @@ export function relayEvents(
     },
     // An upstream that quotes its key does so in an error, which is the first event if the key is refused.
     release: () => {
-      const kept = passes && isClean ? observer.release() : null;
+      const kept = moves && isClean ? observer.release() : null;
       isReleased ||= kept !== null;
       return kept;
     },
@@ -59,8 +59,8 @@ export function relayEvents(
     },
   };
   // What the runtime moves is read as a copy.
-  const clean = passes ? redacting : redactingEvents;
-  const { body, ended } = pump(sourceOf(source, passes, deps), clean(watched, upstream), {
+  const clean = moves ? redacting : redactingEvents;
+  const { body, ended } = pump(sourceOf(source, moves, deps), clean(watched, upstream), {
     // The observer ends a broken stream with an error event.
     closes: () => true,
     deps,
@@ -74,9 +74,9 @@ export function relayEvents(
   return { body, ended: Promise.race([known.promise, whole]) };
 }
 
-/** A stream that passes is read chunk by chunk until it is released, which batches could not be. */
-function sourceOf(stream: ReadableStream<Uint8Array>, passes: boolean, deps: RelayDeps): Source {
-  if (!passes) return { head: [], reader: batchReaderOf(stream, deps) };
+/** A stream that the runtime may move is read chunk by chunk until it is released, which batches could not be. */
+function sourceOf(stream: ReadableStream<Uint8Array>, moves: boolean, deps: RelayDeps): Source {
+  if (!moves) return { head: [], reader: batchReaderOf(stream, deps) };
   const reader = stream.getReader();
   const release = (): typeof stream => {
     reader.releaseLock();

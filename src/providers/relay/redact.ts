@@ -6,7 +6,7 @@ import type { Upstream } from "../config/types.ts";
 import type { Tap } from "./pump.ts";
 import { ownSecrets, REDACTED } from "../redact.ts";
 import { SplitSecrets } from "../formats/stream/split-secret.ts";
-import { SecretFilter } from "./secret-filter.ts";
+import { lookForSecret, SecretFilter } from "./secret-filter.ts";
 
 /** The tap, with this upstream's key and configured header values blanked in what it returns. */
 export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
@@ -22,12 +22,12 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   };
 }
 
-/** The same of a stream of events that is read on its way, in which a secret may also be spread over several events. */
+/** The same of a stream of events, in which a secret may also be spread over several events. */
 export function redactingEvents<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   const secrets = ownSecrets(upstream);
   const plain = redacting(tap, upstream);
   if (secrets.length === 0) return plain;
-  const split = new SplitSecrets(secrets, REDACTED);
+  const split = new SplitSecrets(secrets, { blank: REDACTED, look: lookForSecret });
   return {
     ...plain,
     feed: (chunk) => split.feed(plain.feed(chunk)),

@@ -1,9 +1,12 @@
 /** Finds one secret in bytes that come in pieces: in plain, or with JSON escapes. */
 import { ESCAPE_BACKSLASHES_MAX, REDACTED, SHORT_ESCAPED } from "../redact.ts";
+import type { Found } from "../formats/stream/split-secret.ts";
 import { joined } from "../read-body.ts";
 
 const encoder = new TextEncoder();
-const BLANK = encoder.encode(REDACTED);
+const decoder = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
+/** What stands in place of a secret: this very array. */
+const BLANK: Uint8Array = encoder.encode(REDACTED);
 const NOTHING = new Uint8Array(0);
 
 const BACKSLASH = 0x5c;
@@ -136,6 +139,21 @@ export class SecretFilter {
     }
     return false;
   }
+}
+
+/** Where the first of a secret is in a text, and how much of the text's end may be the beginning of one. */
+export function lookForSecret(secret: string, text: string): Found {
+  const filter = new SecretFilter(secret);
+  const pieces = filter.feed([encoder.encode(text)]);
+  const tail = charsOf(filter.end());
+  const blank = pieces.indexOf(BLANK);
+  if (blank === -1) return { start: Infinity, end: Infinity, tail };
+  const behind = charsOf(pieces.slice(blank + 1)) + tail;
+  return { start: charsOf(pieces.slice(0, blank)), end: text.length - behind, tail };
+}
+
+function charsOf(pieces: readonly Uint8Array[]): number {
+  return pieces.reduce((sum, piece) => sum + decoder.decode(piece).length, 0);
 }
 
 /** The next backslash; -1 = there is none. Escapes come together, as in code, where a call of `indexOf` costs more than a look. */

@@ -16,8 +16,10 @@ export type RelayJob = {
   /** Whether the request is for an event stream, and whether its usage chunk was requested by the client or injected here. */
   stream: boolean;
   usageChunk: "requested" | "injected" | "absent";
-  /** Whether the client gets a stream as its upstream writes it, with its cost behind it: then the runtime moves it. */
+  /** Whether the client gets a stream as its upstream writes it, with its cost behind it. */
   passes: boolean;
+  /** Whether the runtime may move such a stream, past the search for the upstream's secrets. */
+  moves: boolean;
   /** Whether the request is for embeddings as base64. */
   base64: boolean;
   costUsdOf: (usage: Usage) => number | null;

@@ -1,9 +1,12 @@
 /**
  * Blanks a secret whose characters are spread over several events of a stream: a provider that quotes its key in an answer writes it word
- * by word, as it writes any text. A client joins the strings of one field, so the field is followed from event to event.
+ * by word, as it writes any text. A client joins the strings of one field, so the field is followed from event to event. What the field
+ * has is searched by the one filter for secrets, so a key in JSON inside of the field, such as the arguments of a tool's call, is found
+ * with its escapes.
  *
  * An event is held back only while a field ends in what may be the beginning of a secret, of at least HELD_FROM_CHARS characters: words
- * end in fewer all the time, and the first characters of a key are the same for everybody. All other events leave as they came.
+ * end in fewer all the time, and the first characters of a key are the same for everybody. All other events leave as they came. What is
+ * still only a beginning when it has to leave is blanked if it has more characters than all keys of a provider share.
  */
 import { tryParse } from "../../../text/json/parse.ts";
 import { isRecord } from "../../../text/json/record.ts";
@@ -14,6 +17,10 @@ import { EventSplitter } from "../../../text/sse/splitter.ts";
 const HELD_FROM_CHARS = 4;
 /** Most events that wait for one field to go on. After so many they leave; what follows of the secret is still blanked. */
 const HELD_EVENTS_MAX = 64;
+/** Most bytes of events that wait. */
+const HELD_BYTES_MAX = 1024 * 1024;
+/** A beginning of so many characters, or of half of the secret, is told to nobody: the longest that providers give all keys has 13. */
+const SHOWN_CHARS_MAX = 16;
 /** Fields that are followed at once: more than an answer has choices and calls of tools. */
 const FIELDS_MAX = 1_024;
 
@@ -21,7 +28,8 @@ const FIELDS_MAX = 1_024;
 const INDEXES = ["index", "output_index", "content_index", "item_id"];
 
 const QUOTE = '"';
-const ESCAPED = /\\(?:u00[2-7]|\/)/;
+/** An escape of a character of a secret, or what may become one in the next string of its field. */
+const ESCAPED = /\\(?:u00[2-7]|\/|\\(?:u0{0,2})?")/;
 
 const encoder = new TextEncoder();
 const utf8 = new TextDecoder("utf-8", { fatal: false, ignoreBOM: true });
@@ -32,23 +40,35 @@ type Passing = { bytes: Uint8Array; json: unknown; isEdited: boolean };
 type Field = { event: Passing; key: string; owner: Record<string, unknown>; name: string };
 /** The last characters of a field that may belong to a secret. */
 type Part = Field & { chars: number };
-/** The beginning of a secret at which a field has ended, and the events that have it. */
+/** What a field ends in, which may be the beginning of a secret, as it is written; and the events that have it. */
 type Begun = { text: string; parts: Part[] };
+
+/** Where the first secret in a text is, if it is whole, and how many characters at the text's end may be the beginning of one. */
+export type Found = { start: number; end: number; tail: number };
+
+/** Finds a secret in a text, in plain or with JSON escapes. `start` and `end` are infinite if it is not there as a whole. */
+export type Look = (secret: string, text: string) => Found;
 
 /** The fields of one stream, for all secrets of its upstream. */
 export class SplitSecrets {
   readonly #secrets: readonly string[];
   readonly #blank: string;
+  readonly #look: Look;
   /** Whether a string of an answer may end inside of a secret for a search that reads quotes only. */
   readonly #hasQuote: boolean;
   readonly #splitter = new EventSplitter();
   /** By secret, then by field. */
   readonly #begun: Map<string, Begun>[];
   #held: Passing[] = [];
+  #heldBytes = 0;
+  /** Events that have come since a beginning has grown. */
+  #waited = 0;
 
-  constructor(secrets: readonly string[], blank: string) {
+  /** `blank`: what stands in place of a secret. */
+  constructor(secrets: readonly string[], { blank, look }: { blank: string; look: Look }) {
     this.#secrets = secrets;
     this.#blank = blank;
+    this.#look = look;
     this.#hasQuote = secrets.some((secret) => secret.includes(QUOTE));
     this.#begun = secrets.map(() => new Map<string, Begun>());
   }
@@ -66,6 +86,7 @@ export class SplitSecrets {
   /** The stream has ended: whatever waits leaves. */
   end(): Uint8Array[] {
     const out: Uint8Array[] = [];
+    this.#giveUp();
     this.#release(out);
     const { bytes } = this.#splitter.rest();
     if (bytes.length > 0) out.push(bytes);
@@ -85,12 +106,30 @@ export class SplitSecrets {
     );
     // A copy: the memory of its chunk may be used again.
     this.#held.push(mustHold ? Object.assign(event, { bytes: bytes.slice() }) : event);
-    if (!mustHold || this.#held.length > HELD_EVENTS_MAX) this.#release(out);
+    this.#heldBytes += bytes.length;
+    this.#waited += 1;
+    const isFull = this.#waited > HELD_EVENTS_MAX || this.#heldBytes > HELD_BYTES_MAX;
+    if (mustHold && isFull) this.#giveUp();
+    if (!mustHold || isFull) this.#release(out);
+  }
+
+  /** What was held leaves, whole or not: blanks what tells too much of a secret. What follows of it is blanked when it comes. */
+  #giveUp(): void {
+    for (const [at, fields] of this.#begun.entries()) {
+      const { length } = this.#secrets[at] ?? "";
+      for (const begun of fields.values()) {
+        const isTelling = begun.text.length >= Math.min(SHOWN_CHARS_MAX, Math.ceil(length / 2));
+        if (isTelling && begun.parts.length > 0) blankTails(begun.parts, begun.text.length, this.#blank);
+        begun.parts = [];
+      }
+    }
   }
 
   #release(out: Uint8Array[]): void {
     for (const event of this.#held) out.push(event.isEdited ? rewritten(event) : event.bytes);
     this.#held = [];
+    this.#heldBytes = 0;
+    this.#waited = 0;
   }
 
   #read(event: Passing): void {
@@ -121,24 +160,26 @@ export class SplitSecrets {
     if (fields === undefined) return;
     let { text: before, parts } = fields.get(field.key) ?? { text: "", parts: [] };
     let value = valueOf(field);
-    const start = `${before}${value}`.indexOf(secret);
+    let found = this.#look(secret, `${before}${value}`);
     // One that is whole in its event is blanked as bytes.
-    if (start !== -1 && start < before.length) {
-      blankTails(parts, before.length - start);
-      value = `${this.#blank}${value.slice(secret.length - (before.length - start))}`;
+    if (found.start < before.length) {
+      blankTails(parts, before.length - found.start);
+      value = `${this.#blank}${value.slice(found.end - before.length)}`;
       setValue(field, value);
       [before, parts] = ["", []];
+      found = this.#look(secret, value);
     }
-    const whole = `${before}${value}`;
-    const chars = beginningAt(whole, whole.length, secret);
+    const { tail: chars } = found;
     if (chars === 0 || (fields.size >= FIELDS_MAX && !fields.has(field.key))) {
       fields.delete(field.key);
       return;
     }
+    if (chars > before.length) this.#waited = 0;
     const own = Math.min(chars, value.length);
     const kept = tailsOf(parts, chars - own);
     if (own > 0) kept.push({ ...field, chars: own });
-    fields.set(field.key, { text: secret.slice(0, chars), parts: kept });
+    const whole = `${before}${value}`;
+    fields.set(field.key, { text: whole.slice(whole.length - chars), parts: kept });
   }
 }
 
@@ -173,14 +214,16 @@ function valueOf({ owner, name }: Field): string {
 
 function setValue({ event, owner, name }: Field, value: string): void {
   owner[name] = value;
+  // A token of log probabilities is there in bytes, too.
+  if (name === "token" && "bytes" in owner) owner["bytes"] = null;
   event.isEdited = true;
 }
 
-/** Removes the last characters of parts, so many in all. */
-function blankTails(parts: readonly Part[], chars: number): void {
-  for (const part of tailsOf(parts, chars)) {
+/** Removes the last characters of parts, so many in all. `instead`: what the first of them gets for it; default: nothing. */
+function blankTails(parts: readonly Part[], chars: number, instead = ""): void {
+  for (const [at, part] of tailsOf(parts, chars).entries()) {
     const value = valueOf(part);
-    setValue(part, value.slice(0, value.length - part.chars));
+    setValue(part, `${value.slice(0, value.length - part.chars)}${at === 0 ? instead : ""}`);
   }
 }
 

@@ -17,13 +17,16 @@ import {
 } from "./make.ts";
 
 const job = makeJob({ stream: true, usageChunk: "injected" });
-/** Of a client that gets all events as they come: the runtime moves them. */
-const passing = makeJob({ stream: true, usageChunk: "requested", passes: true });
+/** Of a client that gets all events as they come. */
+const watched = makeJob({ stream: true, usageChunk: "requested", passes: true });
+/** The same of an upstream that is trusted: the runtime moves them. */
+const passing = { ...watched, moves: true };
 const [first, last, usageChunk, done] = CHAT_EVENTS;
 const COST = ": fanout cost=0.00002\n\n";
 const asked = { ...job, usageChunk: "requested" } as const;
 const PATHS = [
   ["that JavaScript reads", job],
+  ["that passes and is searched", watched],
   ["that the runtime moves", passing],
 ] as const;
 const USAGE = { promptTokens: 10, completionTokens: 5, cachedTokens: 0, reasoningTokens: 0, costNanoUsd: null };
@@ -169,7 +172,7 @@ describe.each(PATHS)("a stream %s and that breaks", (_, job) => {
     const half = 'data: {"choices":[';
     const { text } = await both(await broken(first, half).run(job));
     // What has passed cannot be taken back.
-    expect(text).toBe(first + (job.passes ? `${half}\n\n` : "") + truncated);
+    expect(text).toBe(first + (job.moves ? `${half}\n\n` : "") + truncated);
   });
 
   it("counts the bytes of what arrived only where they bound what is charged", async () => {

@@ -34,6 +34,7 @@ export function makeJob(fields: Partial<RelayJob> = {}): RelayJob {
     stream: false,
     usageChunk: "absent",
     passes: false,
+    moves: false,
     base64: false,
     // $1 and $2 per million tokens.
     costUsdOf: ({ promptTokens, completionTokens }) => (promptTokens + 2 * completionTokens) / 1e6,

@@ -1,6 +1,7 @@
 /** A provider that writes its key word by word: whatever the words, no client can join them to the key. */
 import { describe, expect, it } from "vitest";
 import { SplitSecrets } from "../../../../../src/providers/formats/stream/split-secret.ts";
+import { lookForSecret } from "../../../../../src/providers/relay/secret-filter.ts";
 
 const KEY = "sk-proj-Zq7x0123456789abcdef";
 const BLANK = "[redacted]";
@@ -45,7 +46,7 @@ const FAMILIES: Record<string, Family> = {
 
 /** What a client gets of events that arrive one by one. */
 function passed(events: readonly string[], secrets = [KEY]): { stream: string; pieces: string[] } {
-  const split = new SplitSecrets(secrets, BLANK);
+  const split = new SplitSecrets(secrets, { blank: BLANK, look: lookForSecret });
   const decoded = (bytes: readonly Uint8Array[]): string =>
     bytes.map((each) => new TextDecoder().decode(each)).join("");
   const pieces = events.map((event) => decoded(split.feed([new TextEncoder().encode(event)])));
@@ -97,7 +98,15 @@ describe.each(Object.entries(FAMILIES))("a key in a stream of %s", (_, { event, 
     expect(stream).toBe(plain.join(""));
     // `sk-proj` waits for what follows; nothing else does.
     expect(pieces).toEqual([plain[0], plain[1], "", `${plain[2]}${plain[3]}`, plain[4], other, ""]);
-    expect(passed([event(KEY.slice(0, 20)), other]).stream).toBe(event(KEY.slice(0, 20)) + other);
+    expect(passed([event(KEY.slice(0, 8)), other]).stream).toBe(event(KEY.slice(0, 8)) + other);
+  });
+
+  it("is blanked if the stream ends, or goes on elsewhere, before it is whole", () => {
+    expect(textOf(passed([event("key: "), event(KEY.slice(0, 20)), other]).stream)).toBe(`key: ${BLANK}`);
+    const open = event(KEY.slice(0, 20), 1);
+    const others = Array.from({ length: 100 }, () => event("word ", 0));
+    const { stream } = passed([open, ...others, event(KEY.slice(20), 1), other]);
+    for (const part of [KEY.slice(4, 20), KEY.slice(20)]) expect(stream).not.toContain(part);
   });
 });
 
@@ -119,10 +128,88 @@ describe("a stream of events", () => {
     expect(textOf(passed(escaped, [KEY, other]).stream)).toBe(BLANK + BLANK);
   });
 
+  it("waits for a long key that comes in single characters, between other answers", () => {
+    const long = `sk-proj-${"Zq7x0123456789abcdef".repeat(8)}`;
+    const events = [...long].flatMap((character) => [event(character, 0), event("word ", 1)]);
+    const { stream } = passed([...events, event(" so.", 0)], [long]);
+    const texts = dataOf(stream).flatMap((each) => {
+      const [choice] = (each as { choices: { index: number; delta: { content: string } }[] }).choices;
+      return choice?.index === 0 ? [choice.delta.content] : [];
+    });
+    expect(texts.join("")).toBe(`${long.slice(0, 3)}${BLANK} so.`);
+  });
+
+  it("blanks the bytes of tokens, too, where a key is in log probabilities", () => {
+    const token = (text: string) =>
+      `data: ${JSON.stringify({ choices: [{ index: 0, delta: {}, logprobs: { content: [{ token: text, bytes: [...new TextEncoder().encode(text)] }] } }] })}\n\n`;
+    const { stream } = passed([token(KEY.slice(0, 9)), token(KEY.slice(9)), "data: [DONE]\n\n"]);
+    expect(stream).toContain('"token":"[redacted]","bytes":null');
+    expect(stream).toContain('"token":"","bytes":null');
+  });
+
   it("goes on when a field never does: no more than 64 events wait", () => {
     const open = event(KEY.slice(0, 20), 1);
     const rest = Array.from({ length: 100 }, () => event("word ", 0));
     const { pieces } = passed([open, ...rest]);
     expect(pieces.findIndex((piece) => piece !== "")).toBe(64);
+  });
+});
+
+const ARGUMENTS: Record<string, (text: string) => string> = {
+  "a chat": (text) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: text } }] } }] })}\n\n`,
+  "a response": (delta) =>
+    `event: response.function_call_arguments.delta\ndata: ${JSON.stringify({ type: "response.function_call_arguments.delta", item_id: "f", output_index: 0, delta })}\n\n`,
+  "a message": (partial_json) =>
+    `event: content_block_delta\ndata: ${JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "input_json_delta", partial_json } })}\n\n`,
+  "reasoning of a chat": (reasoning_content) =>
+    `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning_content } }] })}\n\n`,
+  "thinking of a message": (thinking) =>
+    `event: content_block_delta\ndata: ${JSON.stringify({ type: "content_block_delta", index: 0, delta: { type: "thinking_delta", thinking } })}\n\n`,
+};
+const PATHS: Record<string, string> = {
+  "a chat": "arguments",
+  "a response": "delta",
+  "a message": "partial_json",
+  "reasoning of a chat": "reasoning_content",
+  "thinking of a message": "thinking",
+};
+
+/** The strings of members of that name in a stream, joined. */
+function stringsOf(stream: string, name: string): string {
+  const texts: string[] = [];
+  for (const data of dataOf(stream))
+    JSON.stringify(data, (key, value: unknown) => {
+      if (key === name && typeof value === "string") texts.push(value);
+      return value;
+    });
+  return texts.join("");
+}
+
+const ESCAPED_FORMS: Record<string, (key: string) => string> = {
+  "in plain": (key) => key,
+  "with its slashes escaped": (key) => key.replaceAll("/", "\\/"),
+  "with each character escaped": (key) =>
+    Array.from(key, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`).join(""),
+};
+
+describe.each(Object.keys(ARGUMENTS))("a key in the arguments and thoughts of %s", (family) => {
+  const event = ARGUMENTS[family] ?? (() => "");
+  const secret = "sk-proj-Zq7x/0123456789+abc";
+
+  it.each(Object.entries(ESCAPED_FORMS))("is blanked %s, wherever it is cut in two or into characters", (_, form) => {
+    const written = form(secret);
+    const around = [event('{"key":"'), event('"}')] as const;
+    for (let at = 1; at < written.length; at++) {
+      const { stream } = passed(
+        [around[0], event(written.slice(0, at)), event(written.slice(at)), around[1]],
+        [secret],
+      );
+      const text = stringsOf(stream, PATHS[family] ?? "");
+      // Of the key or of its escapes, what left before there were four characters.
+      expect(text.replace(/^\{"key":".{0,3}\[redacted\]"\}$/, "blanked")).toBe("blanked");
+    }
+    const { stream } = passed([around[0], ...Array.from(written, event), around[1]], [secret]);
+    expect(stringsOf(stream, PATHS[family] ?? "")).toMatch(/^\{"key":".{0,3}\[redacted\]"\}$/);
   });
 });
