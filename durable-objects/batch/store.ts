@@ -42,6 +42,11 @@ export class BatchStore {
     this.#created = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
   }
 
+  /** Bytes that the object stores now. */
+  get storedBytes(): number {
+    return this.#sql.databaseSize;
+  }
+
   /** Makes the tables, unless they exist. */
   create(): void {
     if (this.#created) return;

@@ -23,6 +23,7 @@ import { BATCH_TAIL_BYTES, BATCH_WAIT_MS } from "../../src/limits.ts";
 import type { GroupView, SlotView } from "../../src/objects/methods/groups.ts";
 import type { ModelRulesReply } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
+import { objectFailure } from "../../src/objects/clients/retry.ts";
 import { targetOf } from "../../src/providers/target.ts";
 import { laneOf, runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
@@ -30,6 +31,7 @@ import { feedChunk } from "./feed.ts";
 import { linesFrom } from "./input.ts";
 import { BatchOutput } from "./output.ts";
 import { Progress } from "./progress.ts";
+import { BatchSpace } from "./space.ts";
 import { BATCH_FILES, type BatchStore, type Chunk, type Job } from "./store.ts";
 import { Watch } from "./watch.ts";
 
@@ -42,6 +44,7 @@ export class BatchWork {
   readonly #bucket: R2Bucket;
   readonly #run: RunCaller;
   readonly #output: BatchOutput;
+  readonly #space: BatchSpace;
   readonly progress = new Progress();
   readonly #watch: Watch;
   /** Groups that were cancelled in the run, by number. */
@@ -54,12 +57,24 @@ export class BatchWork {
     this.#bucket = bucket;
     this.#run = new RunCaller(objects, runId);
     this.#output = new BatchOutput(store, bucket);
+    this.#space = new BatchSpace({
+      rowsBytes: () => store.storedBytes,
+      report: (bytes) => this.#reportSpace(runId, bytes),
+    });
     this.#watch = new Watch(this.#run, this.progress);
     this.#now = Date.now;
   }
 
-  /** Does the next step. */
+  /** Does the next step, and reports what is stored. */
   async step(job: Job): Promise<Stepped> {
+    const stepped = await this.#step(job);
+    // Files that are complete count by themselves.
+    const parts = stepped === "ended" ? [] : BATCH_FILES.map((file) => job.files[file].state.bytes);
+    await this.#space.note(parts.reduce((sum, bytes) => sum + bytes, 0));
+    return stepped;
+  }
+
+  async #step(job: Job): Promise<Stepped> {
     if (isFinal(job.batch)) return "ended";
     if (job.batch.status === "validating") return await this.#validate(job);
     const chunks = this.#store.chunks();
@@ -73,6 +88,17 @@ export class BatchWork {
     job.batch = finalizeBatch(job.batch, this.#nowS);
     this.#store.putJob(job);
     return "more";
+  }
+
+  async #reportSpace(runId: string, bytes: number): Promise<void> {
+    const { id } = this.#store.job()?.batch ?? {};
+    if (id === undefined) return;
+    try {
+      await runFilesOf(this.#objects, runId).batchStored(id, bytes);
+    } catch (error) {
+      // An object that a deploy has not replaced yet keeps no account.
+      if (objectFailure(error) !== "outdated") throw error;
+    }
   }
 
   /** Looks at the groups for a client that reads the batch, unless it has just looked. */

@@ -52,10 +52,10 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     this.#store = new FileStore(ctx.storage);
     this.#contexts = new ContextStore(ctx.storage);
     const storedBytes = (): number =>
-      ctx.storage.sql.databaseSize + this.#store.contentBytes + this.#contexts.contentBytes;
-    const report = (bytes: number): Promise<Reason | null> =>
+      ctx.storage.sql.databaseSize + this.#store.contentBytes + this.#store.batchBytes + this.#contexts.contentBytes;
+    const report = (bytes: number, isStored: boolean): Promise<Reason | null> =>
       new RunCaller(env, this.#runId())
-        .callWithRetry<Reason | null>((run) => run.filesStored(bytes))
+        .callWithRetry<Reason | null>((run) => run.filesStored(bytes, isStored))
         .catch((error: unknown) => {
           // A run that a deploy has not replaced yet keeps no account.
           if (objectFailure(error) === "outdated") return null;
@@ -65,11 +65,13 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
   }
 
   async addFile(file: FileRecord): Promise<Reason | null> {
-    // What a batch writes was accepted with its input.
-    const full = file.purpose === "batch_output" ? null : await this.#space.take(file.bytes);
+    // What a batch writes was accepted with its input: it counts, and is not refused.
+    const isWritten = file.purpose === "batch_output";
+    const full = isWritten ? null : await this.#space.take(file.bytes);
     if (full !== null) return full;
     this.#store.putFile(file);
-    this.#space.stored(file.bytes);
+    if (isWritten) await this.#space.report();
+    else this.#space.stored(file.bytes);
     await this.#armAlarm();
     return null;
   }
@@ -146,6 +148,11 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
   async batchEnded(id: string): Promise<void> {
     this.#store.endBatch(id);
     await this.#sweep();
+  }
+
+  async batchStored(id: string, bytes: number): Promise<void> {
+    this.#store.putBatchBytes(id, bytes);
+    await this.#space.report();
   }
 
   batches(query: PageQuery): string[] | null {

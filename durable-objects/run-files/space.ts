@@ -1,12 +1,18 @@
-/** What a run's files, uploads and contexts count in the run's account: they are asked for before they are stored. */
+/**
+ * What a run's files, uploads, contexts and batches count in the run's account. What clients store is asked for before; what batches write
+ * is reported.
+ */
 import type { Reason } from "../../src/errors.ts";
 import { RUN_FLOOR_BYTES } from "../../src/limits.ts";
 
 export type FilesSpaceDeps = {
   /** What is stored now: rows, and contents in R2. */
   storedBytes: () => number;
-  /** Reports to the run how much is stored, with what comes now. Null, or why the run has no room for more. */
-  report: (bytes: number) => Promise<Reason | null>;
+  /**
+   * Reports to the run how much is stored, with what comes now. Null, or why the run has no room for more. `isStored`: it is there already,
+   * and counts in any case.
+   */
+  report: (bytes: number, isStored: boolean) => Promise<Reason | null>;
 };
 
 export class FilesSpace {
@@ -25,7 +31,7 @@ export class FilesSpace {
     this.#pendingBytes += bytes;
     const total = this.#total();
     if (this.#reportedBytes !== null && total <= this.#reportedBytes) return null;
-    const full = await this.#deps.report(total);
+    const full = await this.#deps.report(total, false);
     if (full === null) this.#reportedBytes = Math.max(this.#reportedBytes ?? 0, total);
     else this.#pendingBytes -= bytes;
     return full;
@@ -36,12 +42,11 @@ export class FilesSpace {
     this.#pendingBytes -= bytes;
   }
 
-  /** Something was deleted: the run has room again. */
+  /** Something was deleted, so that the run has room again, or was stored without being asked for. */
   async report(): Promise<void> {
     const total = this.#total();
     if (total === this.#reportedBytes) return;
-    // Of what was stored before, and is not refused, the run must know, too.
-    await this.#deps.report(total);
+    await this.#deps.report(total, true);
     this.#reportedBytes = total;
   }
 

@@ -5,6 +5,7 @@
  *   upload  one row per upload; when its parts are to be dropped, null = they were dropped
  *   part    one row per part of an upload
  *   batch   one row per batch, in the order of creation; until when it may read its input
+ *   batch_bytes  one row per batch that has reported what it stores: its rows, and parts of its files; made with the first of them
  */
 import type { FileRecord } from "../../src/batch/files.ts";
 import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
@@ -24,11 +25,15 @@ export class FileStore {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
   #created: boolean;
+  #hasBatchBytes: boolean;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.#created = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'file'").toArray().length > 0;
+    const has = (table: string): boolean =>
+      this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", table).toArray().length > 0;
+    this.#created = has("file");
+    this.#hasBatchBytes = has("batch_bytes");
   }
 
   /** Whether nothing was ever stored: then there are not even tables. */
@@ -50,7 +55,22 @@ export class FileStore {
     return this.#sql.exec<{ bytes: number }>(query).one().bytes;
   }
 
+  /** Bytes that batches have reported. */
+  get batchBytes(): number {
+    if (!this.#hasBatchBytes) return 0;
+    return this.#sql.exec<{ bytes: number }>("SELECT coalesce(sum(bytes), 0) AS bytes FROM batch_bytes").one().bytes;
+  }
+
+  /** Notes what a batch stores that is no file. */
+  putBatchBytes(id: string, bytes: number): void {
+    if (!this.#hasBatchBytes)
+      this.#sql.exec("CREATE TABLE batch_bytes (id TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID");
+    this.#hasBatchBytes = true;
+    this.#sql.exec("INSERT OR REPLACE INTO batch_bytes (id, bytes) VALUES (?, ?)", id, bytes);
+  }
+
   async destroy(): Promise<void> {
+    this.#hasBatchBytes = false;
     this.#created = false;
     await this.#storage.deleteAll();
   }

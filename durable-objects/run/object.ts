@@ -354,16 +354,16 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#open(request, pages, capacity, null);
   }
 
-  filesStored(bytes: number): Promise<Reason | null> {
-    return filesStored(this.#life, bytes);
+  filesStored(bytes: number, isStored = false): Promise<Reason | null> {
+    return filesStored(this.#life, bytes, isStored);
   }
 
   roomForFile(bytes: number): Promise<Reason | null> {
     return roomForFile(this.#life, bytes);
   }
 
-  allowSpace(runId: string, neededBytes: number): number {
-    return this.#life.run === null ? 0 : this.#life.store.space.allow(runId, neededBytes);
+  allowSpace(runId: string, neededBytes: number, isStored = false): number {
+    return this.#life.run === null ? 0 : this.#life.store.space.allow(runId, neededBytes, isStored);
   }
 
   async #open(
@@ -542,7 +542,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async appendLog(events: ClientEvent[], caller: string | null): Promise<AppendReply | null> {
-    return mayManage(this.#life.run, caller) ? await append(this.#life, events) : null;
+    return await append(this.#life, events, () => mayManage(this.#life.run, caller));
   }
 
   override fetch({ url }: Request): Response {

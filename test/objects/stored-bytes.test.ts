@@ -1,6 +1,8 @@
 /** One bound on what a root run stores with all runs below it: rows, bodies in R2, files, contexts. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
+import type { FileRecord } from "../../src/batch/files.ts";
 import type { RunObject } from "../../src/index.ts";
 import { RUN_FLOOR_BYTES, RUN_STORED_BYTES_MAX } from "../../src/limits.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
@@ -67,6 +69,37 @@ describe("what a run stores", () => {
     expect((await note(grandchild, 100_000)).status).toBeLessThan(300);
     await root.object.filesStored(0);
     expect((await child.send("POST", "/contexts", { text: "y".repeat(800_000) })).status).toBe(201);
+  });
+
+  it("counts what a batch writes before it is a file, of a descendant too, and refuses what clients would store then", async () => {
+    const root = await openRun({ budget: { usd: 1 }, max_depth: 2 });
+    const child = await root.openChild({ budget: { usd: 0.5 } });
+    await leave(root, 6 * MB, 1);
+    const shelf = env.SHELF.getByName(child.id);
+    shelf.addBatch("b1", "file-1");
+    await shelf.batchStored("b1", 3 * MB);
+    expect((await child.send("POST", "/contexts", { text: "y".repeat(MB) })).status).toBe(201);
+    // More than there is: it is written all the same, and leaves no room to anybody.
+    await shelf.batchStored("b1", 40 * MB);
+    expect(await refusalOf(await note(root, 1_000))).toMatchObject(FULL);
+    expect(await refusalOf(await child.send("POST", "/contexts", { text: "z".repeat(MB) }))).toMatchObject(FULL);
+    for (const run of [root, child]) await evictDurableObject(run.object);
+    expect(await refusalOf(await note(root, 1_000))).toMatchObject(FULL);
+    // Its files are complete: they count as files.
+    const file = {
+      id: "file-2",
+      bytes: 41 * MB,
+      createdAtS: 1,
+      expiresAtS: null,
+      filename: "o",
+      purpose: "batch_output",
+    };
+    await shelf.addFile(file as FileRecord);
+    await shelf.batchStored("b1", 20_000);
+    expect(await refusalOf(await note(root, 1_000))).toMatchObject(FULL);
+    expect(await child.object.filesStored(0, true)).toBeNull();
+    await root.object.filesStored(0);
+    expect((await note(root, 1_000)).status).toBeLessThan(300);
   });
 
   it("needs no question to the root below the floor of a child", async () => {

@@ -88,20 +88,24 @@ export class RunSpace {
     this.#allowedBytes = bytes;
   }
 
-  /** Of a root: allows a descendant as much as it needs, if there is room. What it may store beyond its floor. */
-  allow(id: string, neededBytes: number): number {
+  /**
+   * Of a root: allows a descendant as much as it needs, if there is room. What it may store beyond its floor. `isStored`: it has stored that
+   * already, as a batch stores its answers: it counts, and leaves less, or nothing, to others.
+   */
+  allow(id: string, neededBytes: number, isStored = false): number {
     const { tree } = this.#known;
     if (tree === null) return 0;
     const before = tree.of(id);
-    const bytes = neededBytes === 0 ? 0 : tree.allow(id, neededBytes, this.freeBytes);
-    if (neededBytes === 0) tree.set(id, 0);
+    const allowed = neededBytes === 0 ? 0 : tree.allow(id, neededBytes, this.freeBytes);
+    const bytes = isStored ? Math.max(allowed, neededBytes) : allowed;
+    if (bytes !== allowed || bytes === 0) tree.set(id, bytes);
     if (bytes === before) return bytes;
     if (bytes === 0) this.#rows.remove("space", "DELETE FROM space WHERE id = ?", id);
     else this.#rows.write("space", "INSERT OR REPLACE INTO space (id, bytes) VALUES (?, ?)", id, bytes);
     return bytes;
   }
 
-  /** Bytes of files, uploads and contexts, as their object counts them. */
+  /** Bytes of files, uploads, contexts and batches, as their object counts them. */
   get filesBytes(): number {
     return this.#known.files;
   }

@@ -50,6 +50,9 @@ export interface FileApi extends Rpc.DurableObjectBranded {
   /** A batch has ended: it reads its input no more. */
   batchEnded(id: string): Promise<void>;
 
+  /** A batch stores so many bytes that are no file: rows, and parts of the files that it writes. */
+  batchStored(id: string, bytes: number): Promise<void>;
+
   /** Ids of batches behind the cursor, newest first, one more than `limit`; null for a cursor that names no batch. */
   batches(query: PageQuery): string[] | null;
 

@@ -211,14 +211,20 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Adds pages to the floor of a batch, before they are stored. Stores nothing; a run that has ended refuses. */
   addFloor(request: FloorRequest): FloorReply;
 
-  /** The run's files, uploads and contexts have so many bytes by now, with what is to be stored. Null, or why there is no room for more. */
-  filesStored(bytes: number): Promise<Reason | null>;
+  /**
+   * The run's files, uploads, contexts and batches have so many bytes by now, with what is to be stored. Null, or why there is no room for
+   * more. `isStored`: all of it is there already, and counts in any case; default: false.
+   */
+  filesStored(bytes: number, isStored?: boolean): Promise<Reason | null>;
 
   /** Why a file of so many bytes, which is not uploaded yet, has no room; null = it has now. Notes nothing. */
   roomForFile(bytes: number): Promise<Reason | null>;
 
-  /** Of a root run: what a descendant may store beyond its floor from now on, if it needs so much. Needs 0: it was deleted. */
-  allowSpace(runId: string, neededBytes: number): number;
+  /**
+   * Of a root run: what a descendant may store beyond its floor from now on, if it needs so much. Needs 0: it was deleted. `isStored`: it has
+   * stored as much already, and is allowed it in any case; default: false.
+   */
+  allowSpace(runId: string, neededBytes: number, isStored?: boolean): number;
 
   /** Drops the stored pages of a group that will not be opened. False: it is open, and keeps its pages. */
   dropStaged(openKey: string): boolean;

@@ -40,6 +40,22 @@ class Tree {
     return true;
   }
 
+  /** What a batch of a run writes is there when it is reported: to the root, beyond what it is allowed too. */
+  write(id: string, bytes: number): void {
+    const before = this.stored.get(id);
+    if (before === undefined) return;
+    const needed = before + bytes - RUN_FLOOR_BYTES;
+    if (needed > this.account.of(id)) {
+      const allowed = this.account.allow(id, needed, this.free);
+      if (allowed < needed) this.account.set(id, needed);
+    }
+    this.stored.set(id, before + bytes);
+  }
+
+  writeAtRoot(bytes: number): void {
+    this.rootBytes += bytes;
+  }
+
   storeAtRoot(bytes: number): boolean {
     if (bytes > this.free) return false;
     this.rootBytes += bytes;
@@ -72,6 +88,33 @@ describe("the account of a tree", () => {
       expect(tree.free).toBeLessThan(1_000);
     }
   });
+
+  it(
+    "counts all that batches write, which nobody refuses, and lets no client have more beyond the bound, in 200 random histories",
+    { tags: ["slow"] },
+    () => {
+      for (let seed = 1; seed <= 200; seed++) {
+        const random = seeded(seed);
+        const tree = new Tree();
+        const upTo = (most: number): number => Math.floor(random() * most);
+        for (let step = 0; step < 400; step++) {
+          const id = `r${upTo(12)}`;
+          const kind = upTo(10);
+          const before = BOUND - tree.free;
+          if (kind === 0 && !tree.stored.has(id)) tree.open(id);
+          else if (kind === 1) tree.writeAtRoot(upTo(MB / 2));
+          else if (kind === 2) tree.write(id, upTo(MB));
+          else if (kind === 3 && upTo(20) === 0) tree.remove(id);
+          else {
+            if (kind === 4) tree.storeAtRoot(upTo(300_000));
+            else tree.store(id, upTo(300_000));
+            expect(BOUND - tree.free).toBeLessThanOrEqual(Math.max(before, BOUND));
+          }
+          expect(tree.storedBytes).toBeLessThanOrEqual(BOUND - tree.free);
+        }
+      }
+    },
+  );
 
   it("allows a step more than is needed, or what is needed where only that is free, and takes nothing back", () => {
     const account = new TreeAccount();
