@@ -82,6 +82,41 @@ export function foldProfile(profile: CpuProfile, bundle: Bundle): Folded {
   return { busyUs, idleUs, functions: functions.sorted(), files: files.sorted(), lines: lines.sorted() };
 }
 
+/** A stretch in which the isolate did one thing after another without a rest: its length, and what it was in, greatest first. */
+export type Piece = { us: number; functions: Cost[] };
+
+/** The longest stretches of a profile between two rests. One of them may be several tasks: what each was in tells. */
+export function longestPieces(profile: CpuProfile, bundle: Bundle, count: number): Piece[] {
+  const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
+  const parents = new Map(profile.nodes.flatMap(({ id, children }) => children.map((child) => [child, id])));
+  const spans: { us: number; selfUs: Map<number, number> }[] = [{ us: 0, selfUs: new Map() }];
+  profile.samples.forEach((id, index) => {
+    const us = Math.max(0, profile.timeDeltas[index] ?? 0);
+    if (nodes.get(id)?.callFrame.functionName === "(idle)") return void spans.push({ us: 0, selfUs: new Map() });
+    const span = spans.at(-1);
+    if (span === undefined) return;
+    span.us += us;
+    span.selfUs.set(id, (span.selfUs.get(id) ?? 0) + us);
+  });
+  const places = placesOf(bundle);
+  return spans
+    .toSorted((a, b) => b.us - a.us)
+    .slice(0, count)
+    .map(({ us, selfUs }) => {
+      const costs = new Costs();
+      for (const [id, self] of selfUs) {
+        const seen = new Set<string>();
+        for (let at: number | undefined = id; at !== undefined; at = parents.get(at)) {
+          const node = nodes.get(at);
+          const label = node === undefined ? "" : places.ofFrame(node.callFrame).label;
+          costs.add(label, at === id ? self : 0, seen.has(label) ? 0 : self);
+          seen.add(label);
+        }
+      }
+      return { us, functions: costs.sorted().toSorted((a, b) => b.totalUs - a.totalUs) };
+    });
+}
+
 class Costs {
   readonly #costs = new Map<string, Cost>();
 

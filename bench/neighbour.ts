@@ -1,5 +1,5 @@
 /**
- * `npm run bench:neighbour [-- --only=followers,subtree] [--rounds=3]`: what another run notices while one run does its worst. Exit status 1
+ * `npm run bench:neighbour [-- --only=followers,subtree] [--rounds=3] [--profile]`: what another run notices while one run does its worst. Exit status 1
  * if a promise does not hold. README.md explains the figures.
  */
 import { cpus, loadavg } from "node:os";
@@ -11,7 +11,11 @@ import { startUpstream } from "./servers/servers.ts";
 import { tableOf } from "./table.ts";
 
 const { values } = parseArgs({
-  options: { only: { type: "string", default: "" }, rounds: { type: "string", default: "3" } },
+  options: {
+    only: { type: "string", default: "" },
+    rounds: { type: "string", default: "3" },
+    profile: { type: "boolean", default: false },
+  },
 });
 
 /** Latency of every call at the upstream, ms. */
@@ -24,7 +28,7 @@ for (const name of names) {
   const attack = ATTACKS[name];
   if (attack === undefined) throw new Error(`--only: expected some of ${Object.keys(ATTACKS).join(", ")}`);
   console.error(`${name}: ${attack.what}`);
-  results[name] = await measure(attack, upstream, Number(values.rounds));
+  results[name] = await measure(attack, upstream, { rounds: Number(values.rounds), profile: values.profile });
 }
 
 console.log(tableOf(Object.entries(results).map(([name, each]) => shown(name, each))));

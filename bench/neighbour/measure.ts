@@ -2,6 +2,7 @@
 import { startGateway, type Gateway } from "../../test/support/gateway.ts";
 import { cpuMsOf, type Server } from "../servers/process.ts";
 import { Attacker, type Attack } from "./attack.ts";
+import { profiled, startProfiled } from "./profiled.ts";
 import { clockMs, startVictim, summary, type Stretch, type Summary, type Victim } from "./victim.ts";
 
 /** Time before the first round, in which the gateway warms up, ms. */
@@ -57,8 +58,13 @@ function varsOf(upstream: Server): Record<string, unknown> {
 }
 
 /** Measures one attack on a gateway of its own. */
-export async function measure(attack: Attack, upstream: Server, rounds: number): Promise<Measured> {
-  const gateway = await startGateway({ vars: varsOf(upstream) });
+export async function measure(
+  attack: Attack,
+  upstream: Server,
+  { rounds, profile }: { rounds: number; profile: boolean },
+): Promise<Measured> {
+  const vars = varsOf(upstream);
+  const gateway = profile ? await startProfiled(vars) : await startGateway({ vars });
   const victim = await startVictim(gateway);
   const attacker = new Attacker(gateway);
   const quiet: Stretch[] = [];
@@ -70,11 +76,13 @@ export async function measure(attack: Attack, upstream: Server, rounds: number):
       const strike = await attack.prepare(attacker, round);
       await rested(gateway, RESTING_SHARE_MIN);
       const before = await observed(gateway, victim, () => pause(STRETCH_MS));
-      const struck = await observed(gateway, victim, async () => {
-        await Promise.all([attacker.counted(strike), pause(STRETCH_MS)]);
-        // What a request leaves behind is its cost too.
-        await rested(gateway, before.share * RESTING);
-      });
+      const striking = () =>
+        observed(gateway, victim, async () => {
+          await Promise.all([attacker.counted(strike), pause(STRETCH_MS)]);
+          // What a request leaves behind is its cost too.
+          await rested(gateway, before.share * RESTING);
+        });
+      const struck = await (profile ? profiled(gateway, striking) : striking());
       attacker.leave();
       quiet.push(before.stretch);
       during.push(struck.stretch);

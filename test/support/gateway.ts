@@ -44,6 +44,8 @@ export type Gateway = {
   adminKey: string;
   pid: number;
   dataDir: string;
+  /** Null unless `workerdArgs` ask for it. */
+  inspectorUrl: string | null;
   /** The end of what workerd wrote to stderr so far. */
   output(): string;
   stop(): Promise<void>;
@@ -80,6 +82,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
     adminKey,
     pid: workerd.pid,
     dataDir,
+    inspectorUrl: workerd.inspectorUrl,
     output: workerd.output,
     stop: () => workerd.stop().then(removeScratch),
     kill: () => workerd.kill().then(removeScratch),

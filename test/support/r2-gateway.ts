@@ -50,6 +50,7 @@ export async function startR2Gateway(options: R2GatewayOptions = {}): Promise<Ga
     adminKey,
     pid: served.pid,
     dataDir,
+    inspectorUrl: null,
     output: served.output,
     stop: () => served.stop().then(removeScratch),
     kill: () => served.kill().then(removeScratch),
