@@ -5,6 +5,8 @@
 import type { AskedCall, CallBody, Classification, Outcome, ToolRound, Usage } from "../call.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { RunCaller } from "../objects/clients/caller.ts";
+import { UNKNOWN_RESULT } from "../run/continuations/tools.ts";
+import { LOST } from "../run/gates/retry.ts";
 import { acquireTool } from "../objects/clients/tool-permit.ts";
 import { failed } from "../providers/classify.ts";
 import { cutResult, readArguments } from "../tools/asked.ts";
@@ -58,21 +60,26 @@ function notAllowed({ name }: Tool, problem: string): Reason {
 export function toolAttempts(run: RunCaller, toolHosts: readonly ToolHost[]): ToolAttempts {
   return {
     task: (attempt, body) => timed(attempt, (controller) => attemptTask(run, attempt, body, { toolHosts, controller })),
-    round: (attempt, round) => timed(attempt, (controller) => attemptRound(run, round, { toolHosts, controller })),
+    round: (attempt, round) =>
+      timed(attempt, (controller, isLate) => attemptRound(run, round, { toolHosts, controller, isLate })),
   };
 }
 
 /** Makes an attempt that calls tools, within the time of its lease. */
 async function timed(
   { lease, controller, timer, headersArrived }: Attempt,
-  make: (controller: AbortController) => Promise<Classification>,
+  make: (controller: AbortController, isLate: () => boolean) => Promise<Classification>,
 ): Promise<Outcome> {
   // A tool has answered once its call ends; no other call of this executor waits for its headers.
   headersArrived?.();
   const startedMs = Date.now();
-  const stopTimer = timer(lease.timeoutMs, () => controller.abort());
+  let isLate = false;
+  const stopTimer = timer(lease.timeoutMs, () => {
+    isLate = true;
+    controller.abort();
+  });
   try {
-    const ended = await make(controller);
+    const ended = await make(controller, () => isLate);
     return { ...ended, latencyMs: Math.max(0, Date.now() - startedMs) };
   } catch {
     const reason: Reason = {
@@ -85,21 +92,20 @@ async function timed(
   }
 }
 
-/** What a model is told of a call that may have been made before, of a tool that must not be called twice. */
-const UNKNOWN_RESULT =
-  "Error: the call was interrupted. Whether the tool was called, and what it answered, is not known; it is not called again.";
-
 /** Makes the calls that a model asks for, side by side, each under a permit of its own. What fails is told to the model. */
 async function attemptRound(
   run: RunCaller,
   { calls, isRepeated, resultBytesMax }: ToolRound,
-  deps: ToolDeps,
+  { isLate, ...deps }: ToolDeps & { isLate: () => boolean },
 ): Promise<Classification> {
   const results = await Promise.all(calls.map((call) => resultOf(run, call, isRepeated, deps)));
   const made = results.filter((each) => each !== null);
   if (made.length < calls.length || deps.controller.signal.aborted) {
-    // Tools have been called: what they have done is not known to the slot.
-    return failed("unknown", { reason: "cancelled", message: "the tool calls of this answer were stopped" });
+    // Tools may have been called: what they have done is not known to the slot. Nobody has cancelled a round that took too long.
+    return failed(
+      "unknown",
+      isLate() ? LOST : { reason: "cancelled", message: "the tool calls of this answer were stopped" },
+    );
   }
   const text = JSON.stringify(made.map((result) => cutResult(result, resultBytesMax)));
   return { kind: "success", text, model: "", finishReason: "stop", usage: NO_USAGE };
@@ -129,8 +135,10 @@ async function resultOf(
     if (!isRefused) await run.callWithRetry<void>((stub) => stub.endTool(call.callId, null));
     if (isStopped) return null;
     if (granted.ok) return UNKNOWN_RESULT;
+    const { reason } = granted;
+    if (reason.reason !== "overloaded") return `Error: ${toWire(reason).error.message}`;
     // The other calls of this run hold all permits: this one waits, until the time of its attempt is over.
-    if (granted.reason.reason !== "overloaded") return `Error: ${toWire(granted.reason).error.message}`;
+    await scheduler.wait(reason.retryAfterMs);
   }
 }
 

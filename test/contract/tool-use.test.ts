@@ -1,9 +1,10 @@
 /** Tools that a model uses while it answers: the gateway calls them between its turns, inside the call's own slot and budget. */
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { startByteUpstream, type ByteUpstream } from "../support/byte-upstream.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
-import { answerAsModel } from "../support/tool-model.ts";
+import { TOOL_QUEUE_MS_MAX } from "../../src/limits.ts";
+import { answerAsModel, costUsdOf } from "../support/tool-model.ts";
 import { startToolServer, type ToolServer } from "../support/tool-server.ts";
 import { answerOf, documentOf, errorOf, type RunAccess } from "./world.ts";
 
@@ -60,6 +61,14 @@ const graph = z.looseObject({
   outputs: z.record(z.string(), z.unknown()),
   tasks: z.record(z.string(), z.looseObject({ turns: z.int(), tool_calls: z.record(z.string(), z.int()) })),
 });
+
+/** Pays for about half of what 200 conversations cost. */
+const LIMIT_USD = 0.15;
+const batchWithFailures = z.looseObject({
+  items: z.array(z.looseObject({ status: z.string(), finish_reason: z.string().nullable() })),
+});
+/** Eight words: five turns, with two calls of tools in each but the last. */
+const wordsOfSlot = (slot: number): string[] => Array.from({ length: 8 }, (_, at) => `${slot}${"x".repeat(at)}`);
 
 const QUESTION = "How long are one, three, eleven?";
 const ask = (run: RunAccess, json: object) =>
@@ -183,6 +192,29 @@ describe("tools of calls", () => {
     expect((await documentOf(run)).budget.calls).toMatchObject({ spent: 4, reserved: 0 });
   });
 
+  it(
+    "are called under one budget, however many calls use them: it is never exceeded",
+    { tags: ["slow"], timeout: 300_000 },
+    async () => {
+      const run = await runWith("/length", {}, { budget: { usd: LIMIT_USD }, max_parallel: 50 });
+      const prompts = Array.from({ length: 200 }, (_, at) => `How long are ${wordsOfSlot(at).join(", ")}?`);
+      const json = { prompts, model: "openai/m", tools: ["length"], max_tokens: 100 };
+      const { items } = batchWithFailures.parse((await run.send("/batch", { json })).json);
+      const { budget } = await documentOf(run);
+      const billed = upstream.calls.reduce((sum, { body }) => sum + costUsdOf(body.toString("utf8")), 0);
+      expect(budget.usd?.spent).toBeCloseTo(billed, 9);
+      expect(budget.usd?.spent).toBeLessThanOrEqual(LIMIT_USD);
+      expect(budget.usd?.reserved).toBe(0);
+      const ends = new Map<string, number>();
+      for (const { status, finish_reason: reason } of items) {
+        const name = status === "completed" ? String(reason) : status;
+        ends.set(name, (ends.get(name) ?? 0) + 1);
+      }
+      // It ends in the middle: some have answered, and of some the budget has ended the conversation.
+      expect([...ends.keys()].toSorted()).toEqual(expect.arrayContaining(["stop", "tool_budget"]));
+    },
+  );
+
   it("check only the last answer against the schema", async () => {
     const run = await runWith();
     const schema = { type: "object", properties: { letters: { type: "integer" } }, required: ["letters"] };
@@ -196,5 +228,18 @@ describe("tools of calls", () => {
     const run = await runWith();
     const answer = reply.parse((await ask(run, { samples: { min: 2, max: 2, agree: 1 } })).json);
     expect(answer).toMatchObject({ text: "14 letters", turns: 6, tool_calls: { length: 6 }, decided: true });
+  });
+
+  it("wait for a permit as long as other calls of the run hold them", { tags: ["slow"] }, async () => {
+    const run = await runWith("/held", {}, { max_parallel: 1 });
+    const other = run.send("/tool_call", { json: { tool_name: "length", input: { word: "a" } } });
+    await expect.poll(() => tools.inFlight()).toBe(1);
+    const call = ask(run, { prompt: "How long are one?", max_turns: 2 });
+    // A call of a tool waits for its permit for so long at most; that of a model does not end by it.
+    await vi.waitUntil(() => upstream.calls.length === 1, { timeout: 30_000 });
+    await new Promise((resolve) => setTimeout(resolve, TOOL_QUEUE_MS_MAX + 500));
+    tools.release();
+    expect((await other).status).toBe(200);
+    expect(reply.parse((await call).json)).toMatchObject({ text: "I could not: released", tool_calls: { length: 1 } });
   });
 });

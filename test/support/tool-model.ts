@@ -99,6 +99,11 @@ export function think({ user, calls, tools }: Heard): Said {
 
 const tokensIn = (text: string): number => Math.ceil(text.length / 4);
 
+/** What it bills for a request, at a USD per million tokens. */
+export function costUsdOf(body: string): number {
+  return (tokensIn(body) + tokensIn(JSON.stringify(think(heard(body))))) / 1e6;
+}
+
 /** Answers a request of either protocol, with what its tokens cost. */
 export function answerAsModel(call: ByteCall, reply: ByteReply): void {
   const body = call.body.toString("utf8");

@@ -24,8 +24,8 @@ const BUDGET = "tool_budget";
 /** It asks for tools that its client has to call. */
 const CLIENT_TOOLS = "tool_calls";
 
-/** What a model is told of a call whose executor was lost. */
-const UNKNOWN_RESULT =
+/** What a model is told of a call that may have been made, of a tool that must not be called twice, or whose executor was lost twice. */
+export const UNKNOWN_RESULT =
   "Error: the call was interrupted. Whether the tool was called, and what it answered, is not known; it is not called again.";
 
 const NOTHING: UsedTools = { turns: 0, calls: {} };

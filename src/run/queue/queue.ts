@@ -2,8 +2,8 @@
  * The ready queue. Order: priority with ageing, then the longer wait, then the older group, then the position in the
  * group. Slots that are alike (same group, priority, upstream, executor) share a bucket, so choosing one compares the
  * heads of a few buckets, and a queued slot costs eight bytes. Slots that must wait for a retry's delay are in a heap
- * by time. Once due, they start before the fresh slots of their bucket: they came first, and what their earlier
- * attempts have cost is lost if they miss their deadline.
+ * by time. Once due, they start before the fresh slots of their group: they came first, what their earlier attempts have
+ * cost is lost if they miss their deadline, and few conversations are open at once.
  */
 import TinyQueue from "tinyqueue";
 import type { Priority } from "../../call.ts";
@@ -242,13 +242,14 @@ export function nameOf({ groupSeq, priority, queuedAtMs, upstream }: BucketKey):
   return `${groupSeq} ${priority} ${queuedAtMs} ${upstream}`;
 }
 
-/** Priority with ageing, then the longer wait, then the older group. */
+/** Priority with ageing, then the longer wait, then the older group; of one group, what has begun before what has not. */
 function comesBefore(a: Bucket, b: Bucket, nowMs: number): boolean {
   const level = (bucket: Bucket): number => bucket.priority + Math.floor((nowMs - bucket.queuedAtMs) / AGEING_MS);
   const byLevel = level(b) - level(a);
   if (byLevel !== 0) return byLevel < 0;
   if (a.queuedAtMs !== b.queuedAtMs) return a.queuedAtMs < b.queuedAtMs;
-  return a.groupSeq < b.groupSeq;
+  if (a.groupSeq !== b.groupSeq) return a.groupSeq < b.groupSeq;
+  return a.due.length > 0 && b.due.length === 0;
 }
 
 function delayedOnes(entries: Delayed[] = []): TinyQueue<Delayed> {

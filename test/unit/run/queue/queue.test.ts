@@ -204,6 +204,15 @@ describe("a delayed slot", () => {
     expect(takeAll(queue, 30)).toEqual([2, 1]);
   });
 
+  it("starts before the fresh slots of its group in every line, and behind other groups that came before", () => {
+    const queue = new ReadyQueue();
+    queue.push(key({ upstream: "fresh" }), 1);
+    queue.push(key({ groupSeq: 0, upstream: "fresh" }), 2);
+    queue.delay(key({ upstream: "begun" }), 3, 5);
+    queue.wake(5);
+    expect(takeAll(queue, 5)).toEqual([2, 3, 1]);
+  });
+
   it("can be removed while it is due", () => {
     const queue = new ReadyQueue();
     queue.delay(key(), 1, 10);
