@@ -857,6 +857,15 @@ export const STREAM_MODELS_KEPT = 256;
  * notices: half a second at the 1,000 tokens a second of the fastest hardware.
  */
 export const SEEN_MARGIN_TOKENS = 512;
+/**
+ * An attempt of a group that stops early is taken to be stuck once it takes this many times as long as the answers on average: few
+ * answers take that long, and one that never comes must not hold the others.
+ */
+export const STOP_PATIENCE_FACTOR = 10;
+/** Least time before such an attempt is taken to be stuck, ms: answers that take milliseconds say little about slower ones. */
+export const STOP_PATIENCE_MS_MIN = 1_000;
+/** The same while the group has no answer, ms: most answers of models with long thoughts have come by then. */
+export const STOP_PATIENCE_MS_UNKNOWN = 60_000;
 /** Longest part of an upstream's error text that is shown, characters. */
 export const UPSTREAM_MESSAGE_CHARS_MAX = 500;
 /**

@@ -208,8 +208,10 @@ function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): obj
 }
 
 /** What an early stop has saved, as answers and the log show it. */
-export function savedFacts({ calls, aborted, worstNanoUsd, likelyNanoUsd }: Omit<Saved, "atMs">) {
-  const saved_usd = { worst_usd: usdOf(worstNanoUsd), likely_usd: usdOf(likelyNanoUsd) };
+export function savedFacts(saved: Omit<Saved, "atMs">) {
+  const { calls, aborted, worstNanoUsd, likelyNanoUsd, abortedNanoUsd = 0, netNanoUsd = likelyNanoUsd } = saved;
+  const likely = { worst_usd: usdOf(worstNanoUsd), likely_usd: usdOf(likelyNanoUsd) };
+  const saved_usd = { ...likely, net_usd: usdOf(netNanoUsd), aborted_usd: usdOf(abortedNanoUsd) };
   return { saved_calls: calls, aborted_calls: aborted, saved_usd };
 }
 

@@ -157,7 +157,8 @@ export class EngineState {
   readonly #attempts = new RenewedMap<string, InFlight>();
   readonly #calls = new RenewedMap<number, SingleCall>();
   readonly #tried = new RenewedMap<number, SlotRecord>();
-  #stopped: Group[] = [];
+  /** Groups that their `stopWhen` has stopped while attempts of them are in flight. */
+  readonly stopped = new RenewedSet<Group>();
   #judged = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new RenewedSet<Shard>();
@@ -265,18 +266,6 @@ export class EngineState {
     const shared = this.#sharedOutcomes;
     if (shared.length > 0) this.#sharedOutcomes = [];
     return shared;
-  }
-
-  /** Notes a group that its `stopWhen` has stopped while attempts of it are in flight. */
-  addStopped(group: Group): void {
-    this.#stopped.push(group);
-  }
-
-  /** The groups that were stopped since the last call. */
-  takeStopped(): readonly Group[] {
-    const stopped = this.#stopped;
-    if (stopped.length > 0) this.#stopped = [];
-    return stopped;
   }
 
   /** Notes a group about which a judge may have to be asked, or not any more. */

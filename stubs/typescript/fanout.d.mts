@@ -125,8 +125,15 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   tiers?: "strict" | "priority" | undefined;
   validate_independence?: "report" | "reject" | "serialize" | undefined;
 }
-/** The rule that stops a group early; exactly one. `shadow`: only report what a stop would have saved. */
-export type StopWhen = { shadow?: boolean | undefined } & (
+/**
+ * The rule that stops a group early; exactly one. `shadow`: only report what a stop would have saved. `in_flight`: what becomes of
+ * calls in flight. `hurry`: keep the full width near the end of `n_success` and `quorum`, at a higher cost.
+ */
+export type StopWhen = {
+  shadow?: boolean | undefined;
+  in_flight?: "auto" | "finish" | "abort" | undefined;
+  hurry?: boolean | undefined;
+} & (
   | { n_success: number }
   | { quorum: { of: number; agree?: number; by?: "normalized" | "exact" | "json_key"; key?: string } }
   | { regex: string; flags?: "i" | "s" | "is" | undefined }

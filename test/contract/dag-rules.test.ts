@@ -121,7 +121,7 @@ describe("stop_when on a graph", () => {
       { id: "late", prompt: "late {{h0.output}}" },
       { id: "many", foreach: "{{h1.output.json}}", max_items: 50, prompt: "{{item}}" },
     ];
-    const done = await run.send("/dag", { json: { tasks, stop_when: { quorum: { of: 3 } } } });
+    const done = await run.send("/dag", { json: { tasks, stop_when: { quorum: { of: 3 }, in_flight: "abort" } } });
     // `many` counts as one call: how many elements it would have had is not known.
     expect(done.json).toMatchObject({ status: "completed", saved_calls: 2, aborted_calls: 3, shadow: false });
     expect(graphOf(done).tasks["late"]).toMatchObject({ status: "cancelled", attempts: 0 });

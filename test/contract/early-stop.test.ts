@@ -14,12 +14,19 @@ const WIDTH = 64;
 const openOwn = (more: Record<string, unknown> = {}) =>
   world.openRun({ default_model: "up-1", budget: { usd: 50 }, max_parallel: WIDTH, ...more });
 const hanging = (count: number) => Array.from({ length: count }, (_, at) => `{{fault/hang}} h${at}`);
+/** At the full width to the end, with an abort of what is in flight. */
+const FULL = { in_flight: "abort", hurry: true };
 const alike = (count: number) => Array.from({ length: count }, (_, at) => `p${at}`);
 
 const stopFields = z.looseObject({
   saved_calls: z.int(),
   aborted_calls: z.int(),
-  saved_usd: z.strictObject({ worst_usd: z.number(), likely_usd: z.number() }),
+  saved_usd: z.strictObject({
+    worst_usd: z.number(),
+    likely_usd: z.number(),
+    net_usd: z.number(),
+    aborted_usd: z.number(),
+  }),
   shadow: z.boolean(),
   stopped_at: z.iso.datetime().nullable(),
 });
@@ -38,7 +45,7 @@ describe("a quorum of three among 1,000 slots", () => {
   it("makes at most 64 + 3 calls, closes those in flight within a second, and says what it has saved", async () => {
     const run = await openOwn();
     const prompts = ["Yes.", "yes", "**YES**", ...hanging(997)];
-    const { group, stop } = await stopped(run, { prompts, max_tokens: 100, stop_when: { quorum: { of: 3 } } });
+    const { group, stop } = await stopped(run, { prompts, max_tokens: 100, stop_when: { quorum: { of: 3 }, ...FULL } });
     const { requests } = world.upstream.counters;
     expect(requests).toBeLessThanOrEqual(WIDTH + 3);
     await reachedWithinSecond(run, () => world.upstream.counters.abandoned, requests - 3);
@@ -50,7 +57,9 @@ describe("a quorum of three among 1,000 slots", () => {
     // To the last digit what a quote says of the calls that were not made.
     const quoted = await run.send("/batch?quote=1", { json: { prompts: unsent, max_tokens: 100 } });
     const { worst_usd, likely_usd } = quote.parse(quoted.json);
-    expect(stop.saved_usd).toEqual({ worst_usd, likely_usd });
+    expect(stop.saved_usd).toMatchObject({ worst_usd, likely_usd });
+    expect(stop.saved_usd.aborted_usd).toBeGreaterThan(0);
+    expect(stop.saved_usd.net_usd).toBeLessThan(likely_usd);
     expect(worst_usd).toBeGreaterThan(likely_usd);
     expect(likely_usd).toBeGreaterThan(0);
     const { budget } = await documentOf(run);
@@ -73,9 +82,38 @@ describe("a quorum of three among 1,000 slots", () => {
 describe("a stop", () => {
   it("by n_success keeps the results that there are, in input order", async () => {
     const run = await openOwn({ max_parallel: 4 });
-    const { group, stop } = await stopped(run, { prompts: [...hanging(2), ...alike(3)], stop_when: { n_success: 3 } });
+    const { group, stop } = await stopped(run, {
+      prompts: [...hanging(2), ...alike(3)],
+      stop_when: { n_success: 3, ...FULL },
+    });
     expect(group.results.slice(2)).toEqual(alike(3));
     expect([group.status, stop.aborted_calls, stop.saved_calls]).toEqual(["completed", 2, 0]);
+  });
+
+  it("lets what is in flight end, charges it exactly, and keeps its answer", async () => {
+    const run = await openOwn({ max_parallel: 4 });
+    const json = { prompts: alike(8), max_tokens: 500, stop_when: { n_success: 1, hurry: true } };
+    const { group, stop, counts } = await stopped(run, json);
+    const { requests } = world.upstream.counters;
+    expect([stop.aborted_calls, counts["completed"], counts["cancelled"]]).toEqual([0, requests, 8 - requests]);
+    expect(stop.saved_usd).toMatchObject({ aborted_usd: 0, net_usd: stop.saved_usd.likely_usd });
+    expect((await documentOf(run)).budget.usd.spent).toBeCloseTo(group.usage.cost, 12);
+  });
+
+  it("has no more in flight near its end than it may need: each answer that is not needed is not paid for", async () => {
+    const run = await openOwn();
+    const { counts, stop } = await stopped(run, { prompts: alike(12), stop_when: { quorum: { of: 3, agree: 0.1 } } });
+    expect([world.upstream.counters.requests, counts["completed"], stop.saved_calls]).toEqual([3, 3, 9]);
+  });
+
+  it("does not wait for a call that is stuck, and starts another one in its place", { tags: ["slow"] }, async () => {
+    const run = await openOwn({ max_parallel: 3 });
+    const { group, stop } = await stopped(run, {
+      prompts: ["a", ...hanging(1), "b", "c"],
+      stop_when: { n_success: 3 },
+    });
+    expect([group.status, stop.aborted_calls]).toEqual(["completed", 1]);
+    expect(group.results.filter((_, at) => at !== 1)).toEqual(["a", "b", "c"]);
   });
 
   it("by a pattern ends with the first answer that matches, and a hostile pattern costs nobody time", async () => {
@@ -143,6 +181,8 @@ describe("stop_when", () => {
     [{ quorum: { of: 2, agree: 1.1 } }, "stop_when.quorum.agree"],
     [{ quorum: { of: 2, by: "json_key" } }, "stop_when.quorum.key"],
     [{ quorum: { of: 2, key: "a" } }, "stop_when.quorum.key"],
+    [{ n_success: 1, in_flight: "never" }, "stop_when.in_flight"],
+    [{ regex: "a", hurry: true }, "stop_when.hurry"],
     [{ judge: { prompt: "" } }, "stop_when.judge.prompt"],
     [{ judge: { prompt: "?", every: 0 } }, "stop_when.judge.every"],
     [{ judge: { prompt: "?" }, flags: "i" }, "stop_when.flags"],

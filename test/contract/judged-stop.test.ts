@@ -55,7 +55,7 @@ describe("a judge that says there is enough", () => {
   it("stops the batch, closes what is in flight within a second, and is paid for by the run", async () => {
     const run = await openOwn();
     const prompts = [...alike(3), ...hanging(40)];
-    const group = await batch(run, { prompts, stop_when: { judge: JUDGE } });
+    const group = await batch(run, { prompts, stop_when: { judge: JUDGE, in_flight: "abort" } });
     expect([group.status, group.counts.completed, group.stopped_at]).toEqual(["completed", 3, expect.any(String)]);
     expect(group.saved_calls + group.aborted_calls).toBe(40);
     const { requests } = world.upstream.counters;
@@ -71,7 +71,10 @@ describe("a judge that says there is enough", () => {
 
   it("stops a batch that nobody waits for, and its answer and log say so", async () => {
     const run = await openOwn();
-    const { at } = await openGroup(run, { prompts: [...alike(3), ...hanging(9)], stop_when: { judge: JUDGE } });
+    const { at } = await openGroup(run, {
+      prompts: [...alike(3), ...hanging(9)],
+      stop_when: { judge: JUDGE, in_flight: "abort" },
+    });
     const group = ended.parse((await endOf(run, at)).json);
     expect(group.saved_calls + group.aborted_calls).toBe(9);
     const lines = await run.send(`${at}/results`, { headers: { accept: "application/x-ndjson" } });
@@ -86,6 +89,15 @@ describe("a judge that says there is enough", () => {
     const group = await batch(run, { prompts: alike(9), stop_when: { judge: { ...JUDGE, every: 2 } } });
     expect(asked.map(answersIn)).toEqual([2, 4]);
     expect([group.counts.completed, group.saved_calls, group.counts.cancelled]).toEqual([4, 5, 5]);
+  });
+
+  it("is not asked once all calls have begun, because they end by themselves and a stop would save nothing", async () => {
+    const run = await openOwn();
+    const group = await batch(run, {
+      prompts: alike(4).map((prompt) => `{{barrier/4/within/30000}} ${prompt}`),
+      stop_when: { judge: JUDGE },
+    });
+    expect([group.counts.completed, group.saved_calls, group.stopped_at, asked.length]).toEqual([4, 0, null, 0]);
   });
 
   it("stops nothing in shadow mode, and is not asked again", async () => {
@@ -144,7 +156,10 @@ describe("stop_when.judge", () => {
   it("does not outlive a batch that is cancelled while its judge waits", async () => {
     verdictOn = () => ({ fault: "hang" });
     const run = await openOwn({ max_parallel: 2 });
-    const { at } = await openGroup(run, { prompts: ["a", ...hanging(9)], stop_when: { judge: JUDGE } });
+    const { at } = await openGroup(run, {
+      prompts: ["a", ...hanging(9)],
+      stop_when: { judge: JUDGE, in_flight: "abort" },
+    });
     await expect.poll(() => asked.length, { interval: 10, timeout: 10_000 }).toBe(1);
     await run.send(at, { method: "DELETE" });
     expect(ended.parse((await endOf(run, at)).json)).toMatchObject({ status: "cancelled", stopped_at: null });

@@ -23,10 +23,16 @@ export function openJudgeCalls(run: RunState, store: RunStore, nowMs: number): b
     if (stop === null) continue;
     const isOver = group.done || group.drained !== null || group.saved !== null;
     if (isOver) cancelQueuedCall(run, stop, nowMs);
-    else if (stop.isDue && !hasEnded(run.status))
+    else if (stop.isDue && mayStopAny(group) && !hasEnded(run.status))
       hasOpened = openJudgeCall(run, store, { group, stop }, nowMs) || hasOpened;
   }
   return hasOpened;
+}
+
+/** Whether a stop saves anything: where all calls have begun and end by themselves, a judge only costs. */
+function mayStopAny({ counts, judgedStop }: Group): boolean {
+  const { inFlight, shadow } = judgedStop?.rule ?? {};
+  return counts.queued > 0 || inFlight === "abort" || shadow === true;
 }
 
 /** Cancels a judge's call that is still queued. One in flight is already paid for, and runs to its end. */

@@ -153,6 +153,7 @@ function restoreGroup(
   const group = engine.openGroup(stored.header, compiled);
   if (result?.drained != null) group.drain(result.drained);
   if (result?.saved !== undefined) group.noteSaved(result.saved);
+  if (result?.drained?.cause === "stop") engine.stopped.add(group);
   if (result?.paused !== undefined) group.paused = result.paused;
   if (group.tiers !== null && compiled === null) {
     for (const { firstIndex, facts } of store.groups.pageFacts(stored.header.seq))

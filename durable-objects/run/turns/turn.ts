@@ -2,7 +2,7 @@
  * The second half of a turn: after the operations of a turn have changed the run, it hands out permits, writes everything
  * in one transaction, and only then sends replies. If it throws, nothing was written and the object restarts from its rows.
  */
-import { giveUpStopped } from "../../../src/run/steps/cancel.ts";
+import { giveUpStopped } from "../../../src/run/steps/stopping.ts";
 import { expireQueued } from "../../../src/run/steps/deadline.ts";
 import { dispatch } from "../../../src/run/steps/dispatch.ts";
 import { startHedges } from "../../../src/run/steps/start-hedges.ts";

@@ -1,6 +1,6 @@
 /** `stop_when`: when a batch has what its client needs, so that the rest need not run. */
 import * as z from "zod";
-import type { StopRule } from "../../run/answers/early-stop.ts";
+import type { InFlightRule, StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import {
   COMBINING_CHARS_MIN,
@@ -57,6 +57,14 @@ export const stopWhen = strictFields({
       "A model decides whether the answers so far are enough. It is called as answers arrive, one call at a time",
   }),
   flags: z.enum(["i", "s", "is"]).optional().meta({ description: "Flags of `regex`" }),
+  in_flight: z.enum(["auto", "finish", "abort"]).optional().meta({
+    description:
+      "What becomes of calls in flight: `abort` charges them in full, `finish` waits for their answers, `auto` (default) waits, but not for one that is stuck",
+  }),
+  hurry: z.boolean().optional().meta({
+    description:
+      "If true, `n_success` and `quorum` keep the full width near their end, at a higher cost; default false",
+  }),
   shadow: z
     .boolean()
     .optional()
@@ -69,15 +77,19 @@ export const stopWhen = strictFields({
     ["regex"],
     { required: ["judge"], properties: { flags: ABSENT } },
   ]),
-  description:
-    "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled and calls in flight are aborted",
+  description: "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled",
 });
 
 /** What a group's answer says of its early stop; absent without `stop_when`. */
 export const stopReplyFields = {
   saved_calls: z.int().optional().meta({ description: "Calls that were not made, because `stop_when` was met" }),
-  aborted_calls: z.int().optional().meta({ description: "Calls that were in flight by then; they stay charged" }),
-  saved_usd: z.object({ worst_usd: z.number(), likely_usd: z.number() }).optional(),
+  aborted_calls: z
+    .int()
+    .optional()
+    .meta({ description: "Calls that were in flight by then and were aborted; they stay charged" }),
+  saved_usd: z
+    .object({ worst_usd: z.number(), likely_usd: z.number(), net_usd: z.number(), aborted_usd: z.number() })
+    .optional(),
   shadow: z.boolean().optional(),
   stopped_at: z.iso.datetime().nullable().optional(),
   judge_groups: z
@@ -89,28 +101,34 @@ export const stopReplyFields = {
 /** The rule that a request names; null = it names none. */
 export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parsed<StopRule | JudgeRule | null> {
   if (sent === undefined) return { ok: true, value: null };
-  const { n_success: n, quorum: votes, regex: source, judge: judged, flags, shadow = false } = sent;
+  const { n_success: n, quorum: votes, regex: source, judge: judged, flags, shadow = false, hurry = false } = sent;
+  const { in_flight: inFlight = "auto" } = sent;
+  const all = { shadow, ...(inFlight === "auto" ? {} : { inFlight }) };
+  const wide = { ...all, ...(hurry ? { hurry: true as const } : {}) };
   if ([n, votes, source, judged].filter((rule) => rule !== undefined).length !== 1) {
     return invalid("stop_when", "expected exactly one of n_success, quorum, regex, judge");
   }
-  if (judged !== undefined && flags === undefined) return { ok: true, value: judgeOf(judged, shadow) };
+  if (hurry && n === undefined && votes === undefined) {
+    return invalid("stop_when.hurry", "is for n_success and quorum only");
+  }
+  if (judged !== undefined && flags === undefined) return { ok: true, value: judgeOf(judged, all) };
   if (flags !== undefined && source === undefined) return invalid("stop_when.flags", "is for regex only");
-  if (n !== undefined) return { ok: true, value: { kind: "n_success", n, shadow } };
+  if (n !== undefined) return { ok: true, value: { kind: "n_success", n, ...wide } };
   if (source !== undefined) {
     const compiled = compilePattern(source, flags);
     if (!compiled.ok) return invalid("stop_when.regex", compiled.message);
-    return { ok: true, value: { kind: "regex", source, flags: flags ?? "", shadow } };
+    return { ok: true, value: { kind: "regex", source, flags: flags ?? "", ...all } };
   }
   if (votes === undefined) return { ok: true, value: null };
   const comparison = comparisonOf(votes, "stop_when.quorum");
   if (!comparison.ok) return comparison;
   const { of, agree = 0.75 } = votes;
-  return { ok: true, value: { kind: "quorum", of, agree, comparison: comparison.value, shadow } };
+  return { ok: true, value: { kind: "quorum", of, agree, comparison: comparison.value, ...wide } };
 }
 
-function judgeOf(sent: z.infer<typeof judge>, shadow: boolean): JudgeRule {
+function judgeOf(sent: z.infer<typeof judge>, all: InFlightRule & Pick<JudgeRule, "shadow">): JudgeRule {
   const { prompt, model = null, max_tokens: maxTokens = null, max_chars: charsMax = JUDGED_CHARS_DEFAULT } = sent;
-  return { kind: "judge", prompt, model, maxTokens, charsMax, every: sent.every ?? 1, shadow };
+  return { kind: "judge", prompt, model, maxTokens, charsMax, every: sent.every ?? 1, ...all };
 }
 
 /** The rule as a run takes it. */

@@ -17,7 +17,12 @@ export type StopRule = (
 ) & {
   /** Whether the group runs on, and only reports what the stop would have saved. */
   shadow: boolean;
-};
+  /** Whether the group keeps its full width near its end; absent = it does not. */
+  hurry?: true;
+} & InFlightRule;
+
+/** What becomes of the attempts in flight; absent = each ends by itself, unless it is stuck or free. */
+export type InFlightRule = { inFlight?: "finish" | "abort" };
 
 export class EarlyStop {
   readonly rule: StopRule;
@@ -50,6 +55,18 @@ export class EarlyStop {
   /** Whether the group may stop: once it may, it does not change. */
   get isMet(): boolean {
     return this.#isMet;
+  }
+
+  /** The fewest further answers that may meet the rule; null = any may, or none can. */
+  get needed(): number | null {
+    const { rule } = this;
+    if (rule.kind === "regex") return null;
+    if (rule.kind === "n_success") return Math.max(1, rule.n - this.#completed);
+    const { votes, most } = this.#tally;
+    const short = rule.agree * votes - most;
+    if (short > 0 && rule.agree === 1) return null;
+    const toAgree = short > 0 ? Math.ceil(short / (1 - rule.agree)) : 1;
+    return Math.max(1, rule.of - votes, toAgree);
   }
 
   #vote({ of, agree, comparison }: Extract<StopRule, { kind: "quorum" }>, index: number, text: string): void {

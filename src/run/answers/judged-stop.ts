@@ -5,20 +5,22 @@
 import { JUDGED_ANSWERS_SHARE, STOP_JUDGEMENTS_MAX } from "../../limits.ts";
 import { jsonInAnswer } from "./answer-json.ts";
 import { ShownAnswers } from "./answers.ts";
+import type { InFlightRule } from "./early-stop.ts";
 import type { CombiningSettings } from "./calls.ts";
 import type { Member } from "./member.ts";
 
 /** As a client's `stop_when.judge` names it, and as a group's row keeps it. */
-export type JudgeRule = CombiningSettings & {
-  kind: "judge";
-  prompt: string;
-  /** Characters of answers in one call. */
-  charsMax: number;
-  /** Number of new answers before the next call of the judge. */
-  every: number;
-  /** Whether the group runs on, and only reports what the stop would have saved. */
-  shadow: boolean;
-};
+export type JudgeRule = CombiningSettings &
+  InFlightRule & {
+    kind: "judge";
+    prompt: string;
+    /** Characters of answers in one call. */
+    charsMax: number;
+    /** Number of new answers before the next call of the judge. */
+    every: number;
+    /** Whether the group runs on, and only reports what the stop would have saved. */
+    shadow: boolean;
+  };
 
 /** What a call of the judge decides on: the group `seq`, by its first `answers` answers. */
 export type Judged = { seq: number; answers: number };

@@ -100,8 +100,14 @@ export type HeldQuote = { worstNanoUsd: number; likelyNanoUsd: number; calls: nu
 /** Why a group waits for a higher limit: the rest of the budget does not cover what its next attempt needs. */
 export type Paused = { need: Amounts; sinceMs: number };
 
-/** What an early stop has saved, or would have: `calls` were never made, `aborted` were in flight and stay charged. */
-export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number };
+/**
+ * What an early stop has saved, or would have: `calls` were never made, `aborted` were in flight, were given up and stay charged.
+ * `netNanoUsd`: what is left of `likelyNanoUsd` after what those cost above answers. Absent in rows of earlier versions.
+ */
+export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number } & {
+  abortedNanoUsd?: number;
+  netNanoUsd?: number;
+};
 
 /** Tokens and cost of attempts, the sum of all that have ended. */
 export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number } & Partial<CacheUse>;
@@ -245,7 +251,36 @@ export class Group {
 
   /** Set once the group's `stopWhen` was met, in shadow mode too. */
   get saved(): Saved | null {
-    return this.#saved;
+    if (this.#saved === null) return null;
+    const { aborted, abortedNanoUsd = 0, likelyNanoUsd } = this.#saved;
+    const above = abortedNanoUsd - aborted * this.meanAnswerNanoUsd;
+    return { ...this.#saved, abortedNanoUsd, netNanoUsd: Math.round(likelyNanoUsd - above) };
+  }
+
+  /** Its rule for early stops; null = it has none. */
+  get stopRule(): StopRule | JudgeRule | null {
+    return this.#header.stopWhen ?? this.#header.judgeWhen ?? null;
+  }
+
+  /** Attempts that may be in flight so that no more answers come than its early stop needs. A graph's tasks are no answers yet. */
+  get stopWidth(): number {
+    const { rule, needed = null, isMet = false } = this.earlyStop ?? {};
+    if (rule === undefined || needed === null || isMet || rule.shadow || rule.hurry === true || this.graph !== null)
+      return Infinity;
+    const { completed, failed } = this.counts;
+    // As many of them may fail as have failed so far.
+    return needed + (completed === 0 ? failed : Math.ceil((needed * failed) / completed));
+  }
+
+  /** What an answer has cost on average, without what was given up. */
+  get meanAnswerNanoUsd(): number {
+    const { completed } = this.counts;
+    return completed === 0 ? 0 : (this.#usage.costNanoUsd - (this.#saved?.abortedNanoUsd ?? 0)) / completed;
+  }
+
+  /** How long an answer has taken on average, with the attempts that have failed; null = there is none. */
+  get meanAnswerMs(): number | null {
+    return this.counts.completed === 0 ? null : this.#sequentialMs / this.counts.completed;
   }
 
   get endedAtMs(): number | null {
@@ -365,6 +400,13 @@ export class Group {
   /** Notes that the group's `stopWhen` is met, and what that saves. */
   noteSaved(saved: Saved): void {
     this.#saved = saved;
+  }
+
+  /** Notes that slots are given up because the group has stopped, and what they are charged. */
+  noteAborted(slots: number, nanoUsd: number): void {
+    if (this.#saved === null) return;
+    const { aborted, abortedNanoUsd = 0 } = this.#saved;
+    this.#saved = { ...this.#saved, aborted: aborted + slots, abortedNanoUsd: abortedNanoUsd + nanoUsd };
   }
 
   /** Notes that a running slot was cancelled by itself, so that its attempt's end counts as a cancellation. */

@@ -13,16 +13,6 @@ export function cancelGroup(state: EngineState, group: Group, reason: Reason, no
   giveUp(state, ({ lease }) => lease.slotId !== null && groupSeqOf(lease.slotId) === seq, reason, nowMs);
 }
 
-/** Gives up the attempts in flight of the groups that their `stopWhen` has stopped. */
-export function giveUpStopped(state: EngineState, nowMs: number): void {
-  for (const { header, drained } of state.takeStopped()) {
-    if (drained === null) continue;
-    const isOfGroup = ({ lease }: InFlight): boolean =>
-      lease.slotId !== null && groupSeqOf(lease.slotId) === header.seq;
-    giveUp(state, isOfGroup, drained.reason, nowMs);
-  }
-}
-
 /** Cancels one slot of a group: it never starts, or its attempt is given up. A slot that has ended stays as it is. */
 export function cancelSlot(state: EngineState, group: Group, index: number, reason: Reason, nowMs: number): void {
   const slotId = slotIdOf(group.header.seq, index);

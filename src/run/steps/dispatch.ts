@@ -21,6 +21,7 @@ import { headOf, type Bucket } from "../queue/queue.ts";
 import { hasInvalidAnswer, hasShortAnswer } from "../group/record.ts";
 import { recallOf } from "./recall.ts";
 import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
+import { waitsForStop } from "./stopping.ts";
 import { choose, FRESH, type Chosen, type Gates } from "../gates/choose.ts";
 import { sendable } from "../gates/sendable.ts";
 import { factsWithRepair } from "../group/schema-check.ts";
@@ -111,7 +112,8 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const awaiting = new Set<Bucket>();
   let waiting: Waiting | null = null;
   const gates = gatesOf(state, nowMs);
-  const eligible = (bucket: Bucket): boolean => !awaiting.has(bucket) && mayStart(state, bucket, offers, gates);
+  const eligible = (bucket: Bucket): boolean =>
+    !awaiting.has(bucket) && mayStart(state, bucket, { offers, gates }, nowMs);
   while (!state.turnShare.isSpent && !isFull(state)) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
@@ -200,7 +202,7 @@ export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => 
   const gates = gatesOf(state, nowMs);
   let next: ReturnType<typeof nextOf> | undefined;
   return ({ groupSeq, line, first, notBeforeMs }) => {
-    const bar = barOf(state, { groupSeq, upstream: line }, gates);
+    const bar = barOf(state, { groupSeq, upstream: line }, gates, nowMs);
     if (bar === "confirmation") return { kind: "confirmation" };
     const paused = state.groups.get(groupSeq)?.paused ?? null;
     const dimension = paused === null ? null : shortOf(state, paused);
@@ -232,7 +234,7 @@ function nextOf(
   if (isFull(state)) return null;
   const awaiting = new Set<Bucket>();
   const eligible = (bucket: Bucket): boolean =>
-    isMeant(bucket) && !awaiting.has(bucket) && barOf(state, bucket, gates) === null;
+    isMeant(bucket) && !awaiting.has(bucket) && barOf(state, bucket, gates, nowMs) === null;
   for (;;) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
@@ -312,8 +314,13 @@ function leaderName({ slotId, call }: Candidate): string {
   return slotId === null ? call.callId : String(slotId);
 }
 
-function mayStart(state: EngineState, bucket: Bucket, offers: Map<number, number>, gates: Gates): boolean {
-  if (barOf(state, bucket, gates) !== null) return false;
+function mayStart(
+  state: EngineState,
+  bucket: Bucket,
+  { offers, gates }: { offers: Map<number, number>; gates: Gates },
+  nowMs: number,
+): boolean {
+  if (barOf(state, bucket, gates, nowMs) !== null) return false;
   return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;
 }
 
@@ -322,6 +329,7 @@ function barOf(
   state: EngineState,
   { groupSeq, upstream }: Pick<Bucket, "groupSeq" | "upstream">,
   gates: Gates,
+  nowMs: number,
 ): Bar | null {
   const group = groupSeq === 0 ? null : state.groups.get(groupSeq);
   if (group?.mayStart === false) return group.header.held === undefined ? "paused" : "confirmation";
@@ -330,7 +338,7 @@ function barOf(
   if (!isOpen) return "gate";
   if (group === null) return null;
   if (group === undefined || group.inFlight >= group.header.concurrency) return "permit";
-  return yieldsToJudge(state, group) ? "permit" : null;
+  return yieldsToJudge(state, group) || waitsForStop(state, group, nowMs) ? "permit" : null;
 }
 
 /**

@@ -270,7 +270,7 @@ function stopGroup(state: EngineState, group: Group, rule: string, nowMs: number
   if (group.isShadow) return state.writeGroup(group);
   const message = `stop_when was met: ${rule}`;
   drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
-  if (group.inFlight > 0) state.addStopped(group);
+  if (group.inFlight > 0) state.stopped.add(group);
 }
 
 /** Whether `stopWhen` judges a slot: one that completed; of a graph a result of it, and no text for the case of a failure. */

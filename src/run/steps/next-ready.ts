@@ -2,6 +2,7 @@
 import type { EngineState } from "../state.ts";
 import { TIMER_MS_MAX } from "../../limits.ts";
 import { isExchanging, nextExchangeMs } from "./exchange.ts";
+import { nextPatienceMs } from "./stopping.ts";
 import { stoppedEndMs } from "./waiting.ts";
 
 /** When the next retry is due, deadline passes, wait at a gate or coalescing window ends; null when none is pending. */
@@ -9,7 +10,7 @@ export function nextReadyMs(state: EngineState, nowMs: number): number | null {
   const { queue, window, upstreams } = state;
   const deadlineMs = nextDeadlineMs(state, nowMs);
   const times = [queue.nextDueMs, window.nextEndMs, deadlineMs, state.hedges.nextMs(nowMs)];
-  times.push(nextExchangeMs(state, deadlineMs, nowMs));
+  times.push(nextExchangeMs(state, deadlineMs, nowMs), nextPatienceMs(state, nowMs));
   if (queue.readyCount > 0) times.push(upstreams.nextReadyMs(nowMs), state.prefixes.nextMs(nowMs));
   const known = times.filter((timeMs) => timeMs !== null);
   return known.length === 0 ? null : Math.min(...known);

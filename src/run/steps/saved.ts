@@ -6,11 +6,13 @@ import type { EngineState } from "../state.ts";
 
 /**
  * The calls that a group has not begun, and what they would cost, each with one attempt. Attempts in flight save nothing for
- * certain: their providers may bill them in full, so they stay charged. Calls of a graph count without what is inserted.
+ * certain: they end by themselves, or their providers may bill them in full. Calls of a graph count without what is inserted.
  */
 export function savedBy(state: EngineState, group: Group, nowMs: number): Saved {
   const { header, counts } = group;
-  const saved = { calls: 0, aborted: counts.running, worstNanoUsd: 0, likelyNanoUsd: 0, atMs: nowMs };
+  // Those that are given up are added when they are.
+  const aborted = group.isShadow && group.stopRule?.inFlight === "abort" ? counts.running : 0;
+  const saved = { calls: 0, aborted, worstNanoUsd: 0, likelyNanoUsd: 0, atMs: nowMs };
   for (let index = 0, left = counts.queued; left > 0 && index < header.count; index++) {
     if (group.stateOf(index) !== "queued") continue;
     left -= 1;

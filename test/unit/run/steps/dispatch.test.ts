@@ -117,7 +117,10 @@ describe("permits", () => {
     engine.call("cold", 100, { modelIndex: 0 });
     engine.call("warm", 100, { modelIndex: 1 });
     expect(engine.startAll(100)).toEqual(["warm"]);
-    expect(nextReadyMs(engine.state, 100)).toBe(600);
+    // When their coalescing window closes, they are announced.
+    expect(nextReadyMs(engine.state, 100)).toBe(150);
+    engine.state.emitWindows(150);
+    expect(nextReadyMs(engine.state, 150)).toBe(600);
     expect(engine.startAll(599)).toEqual([]);
     expect(engine.startAll(600)).toEqual(["cold"]);
   });
@@ -414,8 +417,8 @@ describe("single calls that arrive together", () => {
     expect(arrive("a", 1_000)).toEqual([1, 0, 0]);
     expect(arrive("b", 1_049)).toEqual([2, 2, 1]);
     expect(arrive("c", 1_049)).toEqual([3, 3, 1]);
-    expect(arrive("d", 1_050)).toEqual([4, 3, 1]);
-    expect(arrive("a", 1_051, 2)).toEqual([4, 3, 1]);
+    expect(arrive("d", 1_099)).toEqual([4, 3, 1]);
+    expect(arrive("a", 1_100, 2)).toEqual([4, 3, 1]);
   });
 
   it("are counted with their first attempt, in the same row, and not while queued or when refused", () => {

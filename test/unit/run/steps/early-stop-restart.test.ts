@@ -5,7 +5,7 @@ import type { StopRule } from "../../../../src/run/answers/early-stop.ts";
 import type { Outcome } from "../../../../src/call.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { CallPageBuilder, readFacts } from "../../../../src/run/queue/call-page.ts";
-import { giveUpStopped } from "../../../../src/run/steps/cancel.ts";
+import { giveUpStopped } from "../../../../src/run/steps/stopping.ts";
 import { dispatch } from "../../../../src/run/steps/dispatch.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { enqueueSlots } from "../../../../src/run/steps/enqueue.ts";

@@ -1,13 +1,16 @@
 /** A group that stops early: what is cancelled, aborted and saved, and the same after a restart. */
 import { describe, expect, it } from "vitest";
 import type { StopRule } from "../../../../src/run/answers/early-stop.ts";
-import { giveUpStopped } from "../../../../src/run/steps/cancel.ts";
+import { giveUpStopped } from "../../../../src/run/steps/stopping.ts";
 import type { Group } from "../../../../src/run/group/group.ts";
+import { nextReadyMs } from "../../../../src/run/steps/next-ready.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import { alike, failure, success, TestEngine } from "../../../support/engine.ts";
 
-const SUCCESSES = (n: number, shadow = false): StopRule => ({ kind: "n_success", n, shadow });
+const PLAIN = (n: number): StopRule => ({ kind: "n_success", n, shadow: false });
+/** At the full width to the end, with an abort of what is in flight. */
+const SUCCESSES = (n: number, shadow = false): StopRule => ({ ...PLAIN(n), shadow, inFlight: "abort", hurry: true });
 /** By PLAIN_PRICE: 100 prompt tokens at most and 100 completion tokens at twice the price. */
 const WORST_NANO_USD = 300;
 
@@ -49,11 +52,17 @@ describe("a group whose early stop is met", () => {
     end(engine, 0, success(), 70);
     expect(group.saved).toEqual({
       calls: 6,
-      aborted: 3,
+      aborted: 0,
       worstNanoUsd: 6 * WORST_NANO_USD,
       likelyNanoUsd: expect.any(Number),
+      abortedNanoUsd: 0,
+      netNanoUsd: group.saved?.likelyNanoUsd,
       atMs: 70,
     });
+    giveUpStopped(engine.state, 70);
+    expect(group.saved).toMatchObject({ aborted: 3, abortedNanoUsd: 3 * WORST_NANO_USD });
+    // The answer has cost nothing, so what was aborted has cost all of its charge too much.
+    expect(group.saved?.netNanoUsd).toBe((group.saved?.likelyNanoUsd ?? 0) - 3 * WORST_NANO_USD);
     expect(group.saved?.likelyNanoUsd).toBeGreaterThan(0);
     expect(group.saved?.likelyNanoUsd).toBeLessThan(6 * WORST_NANO_USD);
   });
@@ -129,4 +138,91 @@ it("counts no error as an answer", () => {
   const { engine, group } = opened(SUCCESSES(3), { slots: 4 });
   for (let index = 0; index < 3; index++) end(engine, index, failure("rejected"));
   expect([group.drained, group.saved]).toEqual([null, null]);
+});
+
+describe("what is in flight when an early stop is met", () => {
+  const PAID = success({ promptTokens: 5, completionTokens: 1 });
+  const FULL = { ...PLAIN(1), hurry: true } as const;
+
+  it("ends by itself, is charged exactly, and its answer is kept", () => {
+    const { engine, group } = opened(FULL);
+    end(engine, 0, PAID);
+    giveUpStopped(engine.state, 50);
+    expect([group.counts, group.done]).toMatchObject([{ completed: 1, running: 3, cancelled: 6 }, false]);
+    for (const index of [1, 2, 3]) end(engine, index, PAID, 60);
+    expect([group.done, group.status, group.counts.completed]).toEqual([true, "completed", 4]);
+    expect([engine.state.ledger.spent.usd, engine.state.stopped.has(group)]).toEqual([4 * 7, true]);
+    giveUpStopped(engine.state, 60);
+    expect(engine.state.stopped.has(group)).toBe(false);
+    expect(group.saved).toMatchObject({ aborted: 0, abortedNanoUsd: 0, netNanoUsd: group.saved?.likelyNanoUsd });
+  });
+
+  it("is not tried again if it fails", () => {
+    const { engine, group } = opened(FULL, { slots: 2, width: 2 });
+    end(engine, 0, PAID);
+    giveUpStopped(engine.state, 50);
+    end(engine, 1, failure("transient"), 60);
+    expect([group.done, group.status]).toEqual([true, "partial"]);
+  });
+
+  it("is given up once it takes ten times as long as the answers, and at least a second", () => {
+    const slow = { ...PAID, latencyMs: 300 };
+    const { engine, group } = opened(FULL);
+    end(engine, 0, slow, 300);
+    giveUpStopped(engine.state, 300);
+    expect(nextReadyMs(engine.state, 300)).toBe(3_000);
+    giveUpStopped(engine.state, 2_999);
+    expect(group.counts.running).toBe(3);
+    giveUpStopped(engine.state, 3_000);
+    expect([group.done, group.counts.cancelled]).toEqual([true, 9]);
+    expect(group.saved).toMatchObject({ aborted: 3, abortedNanoUsd: 900 });
+    const quick = opened(FULL);
+    end(quick.engine, 0, { ...PAID, latencyMs: 1 }, 1);
+    giveUpStopped(quick.engine.state, 1);
+    expect(nextReadyMs(quick.engine.state, 1)).toBe(1_000);
+  });
+
+  it("is given up at once where that costs nothing, and never with `finish`", () => {
+    const free = opened(FULL, { fields: { price: { input: 0, output: 0 } } });
+    const stuck = opened({ ...FULL, inFlight: "finish" });
+    end(stuck.engine, 0, PAID);
+    giveUpStopped(stuck.engine.state, 600_000);
+    expect([stuck.group.counts.running, stuck.engine.state.stopped.size]).toEqual([3, 0]);
+    expect(free.group.counts.running).toBe(4);
+  });
+});
+
+describe("the width of a group near its early stop", () => {
+  const running = (rule: StopRule, width = 6) => opened(rule, { width }).group.inFlight;
+  const QUORUM: StopRule = { kind: "quorum", of: 3, agree: 0.75, comparison: { by: "normalized" }, shadow: false };
+
+  it("is what may still be needed, and with `hurry`, in shadow mode and for a pattern the full width", () => {
+    expect([running(PLAIN(2)), running(QUORUM)]).toEqual([2, 3]);
+    const full = [{ ...PLAIN(2), hurry: true } as const, { ...PLAIN(2), shadow: true }];
+    expect(full.map((rule) => running(rule))).toEqual([6, 6]);
+    expect(running({ kind: "regex", source: "x", flags: "", shadow: false })).toBe(6);
+  });
+
+  it("follows the answers: fewer are needed after each, and more where votes disagree or calls fail", () => {
+    const { engine, group } = opened(QUORUM, { width: 6 });
+    end(engine, 0, { ...success(), text: "yes" });
+    expect(group.stopWidth).toBe(2);
+    end(engine, 1, { ...success(), text: "no" });
+    // Two more for "yes" are three of four.
+    expect(group.stopWidth).toBe(2);
+    end(engine, 2, failure("rejected"));
+    expect(group.stopWidth).toBe(3);
+  });
+
+  it("does not count an attempt that is stuck: another one starts", () => {
+    const { engine, group } = opened(PLAIN(2), { width: 6 });
+    end(engine, 0, success(), 20);
+    engine.startAll(20);
+    expect(group.inFlight).toBe(1);
+    expect(nextReadyMs(engine.state, 20)).toBe(1_000);
+    engine.startAll(999);
+    expect(group.inFlight).toBe(1);
+    engine.startAll(1_000);
+    expect(group.inFlight).toBe(2);
+  });
 });

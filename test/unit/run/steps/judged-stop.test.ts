@@ -4,7 +4,7 @@ import type { JudgeRule } from "../../../../src/run/answers/judged-stop.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../../src/call.ts";
 import { CallPageBuilder, readFacts } from "../../../../src/run/queue/call-page.ts";
-import { giveUpStopped } from "../../../../src/run/steps/cancel.ts";
+import { giveUpStopped } from "../../../../src/run/steps/stopping.ts";
 import { dispatch } from "../../../../src/run/steps/dispatch.ts";
 import { enqueueSlots } from "../../../../src/run/steps/enqueue.ts";
 import type { Group, GroupHeader } from "../../../../src/run/group/group.ts";

@@ -1,6 +1,7 @@
 /** Strict tiers in a group: a barrier between them, in the queue, in cancellation, and after a restart. */
 import { describe, expect, it } from "vitest";
-import { cancelGroup, cancelSlot, giveUpStopped } from "../../../../src/run/steps/cancel.ts";
+import { cancelGroup, cancelSlot } from "../../../../src/run/steps/cancel.ts";
+import { giveUpStopped } from "../../../../src/run/steps/stopping.ts";
 import { expireQueued } from "../../../../src/run/steps/deadline.ts";
 import { releaseTiers } from "../../../../src/run/steps/enqueue.ts";
 import type { GroupHeader } from "../../../../src/run/group/group.ts";
