@@ -21,7 +21,7 @@ import { headOf, type Bucket } from "../queue/queue.ts";
 import { hasInvalidAnswer, hasShortAnswer } from "../group/record.ts";
 import { recallOf } from "./recall.ts";
 import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
-import { waitsForStop } from "./stopping.ts";
+import { waitsForStop } from "./stop-width.ts";
 import { choose, FRESH, type Chosen, type Gates } from "../gates/choose.ts";
 import { sendable } from "../gates/sendable.ts";
 import { factsWithRepair } from "../group/schema-check.ts";
@@ -112,8 +112,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const awaiting = new Set<Bucket>();
   let waiting: Waiting | null = null;
   const gates = gatesOf(state, nowMs);
-  const eligible = (bucket: Bucket): boolean =>
-    !awaiting.has(bucket) && mayStart(state, bucket, { offers, gates }, nowMs);
+  const eligible = (each: Bucket): boolean => !awaiting.has(each) && mayStart(state, each, offers, { gates, nowMs });
   while (!state.turnShare.isSpent && !isFull(state)) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
@@ -317,8 +316,8 @@ function leaderName({ slotId, call }: Candidate): string {
 function mayStart(
   state: EngineState,
   bucket: Bucket,
-  { offers, gates }: { offers: Map<number, number>; gates: Gates },
-  nowMs: number,
+  offers: Map<number, number>,
+  { gates, nowMs }: { gates: Gates; nowMs: number },
 ): boolean {
   if (barOf(state, bucket, gates, nowMs) !== null) return false;
   return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;

@@ -2,7 +2,7 @@
 import type { EngineState } from "../state.ts";
 import { TIMER_MS_MAX } from "../../limits.ts";
 import { isExchanging, nextExchangeMs } from "./exchange.ts";
-import { nextPatienceMs } from "./stopping.ts";
+import { nextPatienceMs } from "./stop-width.ts";
 import { stoppedEndMs } from "./waiting.ts";
 
 /** When the next retry is due, deadline passes, wait at a gate or coalescing window ends; null when none is pending. */
