@@ -1,5 +1,6 @@
 /** A group that stops early: what is cancelled, aborted and saved, and the same after a restart. */
 import { describe, expect, it } from "vitest";
+import type { Outcome } from "../../../../src/call.ts";
 import type { StopRule } from "../../../../src/run/answers/early-stop.ts";
 import { giveUpStopped } from "../../../../src/run/steps/stopping.ts";
 import type { Group } from "../../../../src/run/group/group.ts";
@@ -193,6 +194,10 @@ describe("what is in flight when an early stop is met", () => {
 });
 
 describe("the width of a group near its early stop", () => {
+  const said = (text: string): Outcome => {
+    const outcome = success();
+    return outcome.kind === "success" ? { ...outcome, text } : outcome;
+  };
   const running = (rule: StopRule, width = 6) => opened(rule, { width }).group.inFlight;
   const QUORUM: StopRule = { kind: "quorum", of: 3, agree: 0.75, comparison: { by: "normalized" }, shadow: false };
 
@@ -205,9 +210,9 @@ describe("the width of a group near its early stop", () => {
 
   it("follows the answers: fewer are needed after each, and more where votes disagree or calls fail", () => {
     const { engine, group } = opened(QUORUM, { width: 6 });
-    end(engine, 0, { ...success(), text: "yes" });
+    end(engine, 0, said("yes"));
     expect(group.stopWidth).toBe(2);
-    end(engine, 1, { ...success(), text: "no" });
+    end(engine, 1, said("no"));
     // Two more for "yes" are three of four.
     expect(group.stopWidth).toBe(2);
     end(engine, 2, failure("rejected"));
