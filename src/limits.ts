@@ -77,6 +77,14 @@ export const SCANNED_VALUES_MAX = 1_000_000;
 export const SLICE_CHARS_MAX = 256 * 1024;
 /** What each value counts for beside its characters: a value of a few characters takes microseconds too. */
 export const SLICE_PIECE_CHARS = 64;
+/** Bodies from this size on wait for their turn before they are read, bytes: a smaller one is parsed and measured within a millisecond. */
+export const SLICED_BODY_BYTES_MIN = 64 * 1024;
+/** Longest wait for the next slice, ms: then it begins out of turn. Dozens of large requests share an isolate within that. */
+export const SLICE_WAIT_MS_MAX = 250;
+/** Longest time between two looks whether it is one's turn, ms. */
+export const SLICE_LOOK_MS_MAX = 50;
+/** The first in the queue is gone if it has not looked for so long, ms: its request was cancelled. */
+export const SLICE_GONE_MS = 100;
 /** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
 export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */

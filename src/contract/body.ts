@@ -1,8 +1,9 @@
 /** Request bodies, read under a bound that does not rely on the announced length. */
 import type { Reason } from "../errors.ts";
-import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX, JSON_VALUES_MAX } from "../limits.ts";
+import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX, JSON_VALUES_MAX, SLICED_BODY_BYTES_MIN } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
+import { pause } from "../text/bytes/slices.ts";
 import { excessIn } from "../text/json/depth.ts";
 import { describeFault, jsonFault } from "../text/json/validate.ts";
 
@@ -88,8 +89,12 @@ export async function readBytes(request: Request, room: BodyRoom): Promise<Parse
   const known = header !== null && request.headers.get("content-encoding") === null;
   if (known && !room.take(announced)) return { ok: false, reason: NO_ROOM };
   try {
-    if (!known) return await collect(request.body, room);
-    return { ok: true, value: new Uint8Array(await request.arrayBuffer()) };
+    const bytes = known
+      ? { ok: true as const, value: new Uint8Array(await request.arrayBuffer()) }
+      : await collect(request.body, room);
+    // What is done with it now takes long: many of them take turns.
+    if (bytes.ok && bytes.value.length >= SLICED_BODY_BYTES_MIN) await pause();
+    return bytes;
   } catch {
     return invalid(null, BROKEN);
   }

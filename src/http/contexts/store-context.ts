@@ -10,6 +10,7 @@ import { chainSources, type ByteSource } from "../../files/source.ts";
 import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX } from "../../limits.ts";
 import type { ContextAdded } from "../../objects/methods/file-api.ts";
 import type { Refused } from "../../objects/methods/types.ts";
+import { pause, SliceCount } from "../../text/bytes/slices.ts";
 
 /** `param`: the field of the request that has the text; null = its body. */
 export type NewText = { source: ByteSource; name: string | null; param: string | null };
@@ -20,7 +21,9 @@ type Deps = { objects: Objects; runId: string; nowMs: number };
 export async function storeContext({ source, name, param }: NewText, deps: Deps): Promise<ContextAdded> {
   const indexer = new TextIndexer();
   const hash = new Digest("SHA-256");
+  const slice = new SliceCount();
   const seen = seenBy(source, async (bytes) => {
+    if (slice.add(bytes.length)) await pause();
     const fault = indexer.push(bytes);
     if (fault !== null) return invalid(param, fault.message).reason;
     await hash.add(bytes);
