@@ -4,8 +4,8 @@
  */
 import { ERROR_MESSAGE_CHARS_MAX, NAME_CHARS_MAX, RETRY_MAX_MS } from "./limits.ts";
 
-/** A dimension of a budget. */
-export type Dimension = "usd" | "calls" | "prompt_tokens" | "completion_tokens";
+/** A dimension of a budget. `new_tokens`: completion tokens, and prompt tokens that no cache had. */
+export type Dimension = "usd" | "calls" | "prompt_tokens" | "completion_tokens" | "new_tokens";
 
 type BudgetFacts = {
   dimension: Dimension;
@@ -306,6 +306,7 @@ const BUDGET_NAMES: Record<Dimension, string> = {
   calls: "Global call budget",
   prompt_tokens: "Prompt token budget",
   completion_tokens: "Completion token budget",
+  new_tokens: "New token budget",
 };
 
 function exhaustedMessage({ dimension, limit, spent, reserved, needed, param, variable }: BudgetFacts): string {

@@ -31,6 +31,7 @@ export function budgetDocumentOf(ledger: Ledger): BudgetDocument {
     calls: amountsOf("calls"),
     prompt_tokens: amountsOf("prompt_tokens"),
     completion_tokens: amountsOf("completion_tokens"),
+    new_tokens: amountsOf("new_tokens"),
   };
 }
 

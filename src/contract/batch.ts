@@ -216,7 +216,7 @@ const tierFailure = z.object({
 /** What kept a group narrower than its width, and what to do about it. */
 const narrowedBy = z.object({
   by: z.literal("budget"),
-  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]),
+  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]),
   width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
   of: z.int().meta({ description: "Calls that the group may have in flight" }),
   share: z.number().meta({ description: "For which share of the group's time others waited" }),

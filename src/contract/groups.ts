@@ -25,7 +25,7 @@ const atGate = z.object({
   ready_in_ms: readyInMs,
 });
 
-const dimension = z.enum(["usd", "calls", "prompt_tokens", "completion_tokens"]);
+const dimension = z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]);
 
 const forBudget = z.object({
   budget: dimension,

@@ -55,6 +55,9 @@ export const runBody = strictFields({
     calls: count.optional(),
     prompt_tokens: count.optional(),
     completion_tokens: count.optional(),
+    new_tokens: count.optional().meta({
+      description: "Completion tokens, and prompt tokens that the provider's cache did not have",
+    }),
   }).optional(),
   calls: count.optional().meta({ description: "The same as `budget.calls`; both together are refused" }),
   wait_ms: z
@@ -165,7 +168,13 @@ const budgetLine = z.object({
 
 /** Four numbers in each dimension; `limit` and `remaining` are null for a dimension without a limit. */
 export const budgetDocument = z
-  .object({ usd: budgetLine, calls: budgetLine, prompt_tokens: budgetLine, completion_tokens: budgetLine })
+  .object({
+    usd: budgetLine,
+    calls: budgetLine,
+    prompt_tokens: budgetLine,
+    completion_tokens: budgetLine,
+    new_tokens: budgetLine,
+  })
   .meta({ id: "Budget" });
 export type BudgetDocument = z.infer<typeof budgetDocument>;
 
@@ -279,6 +288,7 @@ const subtreeDocument = z
       calls: subtreeLine,
       prompt_tokens: subtreeLine,
       completion_tokens: subtreeLine,
+      new_tokens: subtreeLine,
     }),
   })
   .meta({ id: "Subtree" });

@@ -1,5 +1,5 @@
 /** The run's log on the wire: one JSON object per event, with the names that programs in the field read. */
-import { DIMENSIONS, type Amounts, type Limits } from "../run/money/ledger.ts";
+import { DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../run/money/ledger.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { HeldQuote, Saved } from "../run/group/group.ts";
 import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../run/log.ts";
@@ -259,9 +259,9 @@ function attempt(event: CallName & { attempt: number; upstream: string; model: s
 
 /** USD as a decimal number, the other dimensions as they are. */
 function shown(amounts: Amounts | Limits): Limits {
-  const wire: Limits = { usd: null, calls: null, prompt_tokens: null, completion_tokens: null };
+  const wire: Limits = { ...NO_LIMITS };
   for (const dimension of DIMENSIONS) {
-    const amount = amounts[dimension];
+    const amount = amounts[dimension] ?? null;
     wire[dimension] = amount !== null && dimension === "usd" ? usdOf(amount) : amount;
   }
   return wire;

@@ -6,7 +6,13 @@ import { extraBodies, honestBodies, ROUTES, type RecordedBody } from "../support
 
 const HONEST = honestBodies();
 /** All limits bind, and are wide enough for any of these bodies. */
-const BUDGET = { usd: 1_000, calls: 10_000, prompt_tokens: 100_000_000, completion_tokens: 100_000_000 };
+const BUDGET = {
+  usd: 1_000,
+  calls: 10_000,
+  prompt_tokens: 100_000_000,
+  completion_tokens: 100_000_000,
+  new_tokens: 200_000_000,
+};
 const PRICES = { "*": { input: 1, cached_input: 0.1, output: 2 } };
 const CAPS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 

@@ -6,6 +6,7 @@ const amounts = z.strictObject({
   calls: z.int(),
   prompt_tokens: z.int(),
   completion_tokens: z.int(),
+  new_tokens: z.int(),
 });
 /** What an attempt reserves or is charged: it is one call by itself. */
 const limits = z.strictObject({
@@ -13,6 +14,7 @@ const limits = z.strictObject({
   calls: z.int().nullable(),
   prompt_tokens: z.int().nullable(),
   completion_tokens: z.int().nullable(),
+  new_tokens: z.int().nullable(),
 });
 const code = z.string().nullable();
 const call = { index: z.int().nullable(), call_id: z.string().nullable() };

@@ -23,7 +23,13 @@ describe("POST /runs", () => {
       depth: 0,
       created_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       expires_at: expect.any(String),
-      budget: { usd: unlimited, calls: unlimited, prompt_tokens: unlimited, completion_tokens: unlimited },
+      budget: {
+        usd: unlimited,
+        calls: unlimited,
+        prompt_tokens: unlimited,
+        completion_tokens: unlimited,
+        new_tokens: unlimited,
+      },
       max_parallel: 64,
       effective_parallel: 64,
       weight: 1,
@@ -67,7 +73,7 @@ describe("POST /runs", () => {
   it("stores its settings, and returns the token only once", async () => {
     const asked = {
       name: "a name, naïve 🦉",
-      budget: { usd: 0.07, calls: 3, prompt_tokens: 5, completion_tokens: 0 },
+      budget: { usd: 0.07, calls: 3, prompt_tokens: 5, completion_tokens: 0, new_tokens: 5 },
       max_parallel: 0,
       expires_in_s: 60,
       region: "apac-ne",

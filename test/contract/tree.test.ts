@@ -77,6 +77,7 @@ describe("a child run", () => {
       calls: { limit: 10, spent: 0, reserved: 4, remaining: 6 },
       prompt_tokens: { limit: 1_000, spent: 0, reserved: 100, remaining: 900 },
       completion_tokens: { limit: 500, spent: 0, reserved: 50, remaining: 450 },
+      new_tokens: { limit: null, spent: 0, reserved: 0, remaining: null },
     });
   });
 

@@ -13,7 +13,13 @@ const COUNT = 500;
 const AT_ONCE = 40;
 const SEED = 20_261_121;
 
-const amounts = z.object({ usd: z.number(), calls: z.int(), prompt_tokens: z.int(), completion_tokens: z.int() });
+const amounts = z.object({
+  usd: z.number(),
+  calls: z.int(),
+  prompt_tokens: z.int(),
+  completion_tokens: z.int(),
+  new_tokens: z.int(),
+});
 const ended = z.object({ outcome: z.string(), estimated: z.boolean(), charged: amounts });
 const started = z.object({ reserved: amounts });
 

@@ -75,7 +75,7 @@ export function post(
 }
 
 const line = z.object({ limit: z.number().nullable(), spent: z.number(), reserved: z.number() });
-const budget = z.object({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line });
+const budget = z.object({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line, new_tokens: line });
 export type Budget = z.infer<typeof budget>;
 
 export async function budgetOf(gateway: Gateway, token: string): Promise<Budget> {

@@ -184,7 +184,7 @@ const run = z.looseObject({
   id: z.string(),
   object: z.literal("run"),
   status: z.string(),
-  budget: z.strictObject({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line }),
+  budget: z.strictObject({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line, new_tokens: line }),
   stats: z.looseObject({ total_queries: z.int(), pending_queries: z.int() }),
   metrics: z.looseObject({ attempts: z.int(), retries: z.int() }),
 });

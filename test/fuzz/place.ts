@@ -43,7 +43,13 @@ const WEBHOOK_SECRET = `whsec_${Buffer.from("the operator's own secret").toStrin
 const ratesOf = (usd: number) => ({ input: usd, output: usd });
 const PRICES = { "*": { input: 1, output: 2 } };
 /** What a run may spend between two renewals: some of its requests are refused for it. */
-const BUDGET = { usd: 0.02, calls: 2_000, prompt_tokens: 4_000_000, completion_tokens: 4_000_000 };
+const BUDGET = {
+  usd: 0.02,
+  calls: 2_000,
+  prompt_tokens: 4_000_000,
+  completion_tokens: 4_000_000,
+  new_tokens: 8_000_000,
+};
 
 export async function startPlace(): Promise<Place> {
   const upstream = await startUpstream(undefined, { recordsPrompts: false });

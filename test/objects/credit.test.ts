@@ -69,7 +69,7 @@ describe("calls inside credit", () => {
 describe("credit that is not returned", () => {
   it("is reserved until then, is charged when its term is over, and is in the log", async () => {
     const run = await openRun({ budget: { calls: 10_000 }, max_parallel: 64 });
-    const need = { usd: 1, calls: 1, prompt_tokens: 1, completion_tokens: 1 };
+    const need = { usd: 1, calls: 1, prompt_tokens: 1, completion_tokens: 1, new_tokens: 2 };
     await run.query({ prompt: "p", model: "up/key/lost" });
     // From here on a crash forgets nothing.
     await run.document();

@@ -24,7 +24,7 @@ type Listed = Pick<TestRun, "id">;
 async function listOnly(): Promise<Listed> {
   const id = newRunId(env);
   const nowMs = Date.now();
-  const limits = { usd: 1_000_000_000, calls: null, prompt_tokens: null, completion_tokens: null };
+  const limits = { usd: 1_000_000_000, calls: null, prompt_tokens: null, completion_tokens: null, new_tokens: null };
   const run = { id, name: "summed", createdAtMs: nowMs, expiresAtMs: nowMs + 3_600_000, limits };
   const summary = { text: JSON.stringify(openingSummary(run)), atMs: nowMs };
   await partOf({ id }).add({ id, openedAt: order.next(nowMs) }, null, summary);

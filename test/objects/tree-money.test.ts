@@ -12,7 +12,7 @@ const subtreeAnswer = z.looseObject({
   subtree: z.object({
     runs: z.number(),
     complete: z.boolean(),
-    budget: z.object({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line }),
+    budget: z.object({ usd: line, calls: line, prompt_tokens: line, completion_tokens: line, new_tokens: line }),
   }),
 });
 

@@ -44,7 +44,7 @@ describe("a child run", () => {
   it("can be opened by the operator in a named run", async () => {
     const root = await openRun({ budget: { calls: 10 } });
     const { object } = root;
-    const limits = { usd: null, calls: 3, prompt_tokens: null, completion_tokens: null };
+    const limits = { usd: null, calls: 3, prompt_tokens: null, completion_tokens: null, new_tokens: null };
     await object.openChild({ ...NOTHING_ASKED, limits }, "run_named");
     expect((await root.budget()).calls.reserved).toBe(3);
     expect((await asOperator("GET", "/runs/run_named")).status).toBe(200);
@@ -153,7 +153,13 @@ describe("a child that has ended", () => {
     const end = () => root.send("DELETE", `/runs/${child.id}`);
     await Promise.all([end(), child.post(`/runs/${child.id}/close`, {}), end()]);
     await end();
-    await root.object.childEnded(child.id, { usd: 1e9, calls: 9, prompt_tokens: 9, completion_tokens: 9 });
+    await root.object.childEnded(child.id, {
+      usd: 1e9,
+      calls: 9,
+      prompt_tokens: 9,
+      completion_tokens: 9,
+      new_tokens: 18,
+    });
     expect((await root.budget()).usd).toMatchObject({ spent: priceOf(50, 20) / 1e9, reserved: 0 });
     expect(await childRows(root)).toMatchObject([{ state: "ended" }]);
   });

@@ -147,6 +147,7 @@ export class CreditWorld {
       calls: 1,
       prompt_tokens: promptTokens,
       completion_tokens: completionTokens,
+      new_tokens: promptTokens + completionTokens,
     };
     addAmounts(this.bill, charge);
     instance.calls.push({ attemptId, usage, isCredited });
@@ -177,7 +178,7 @@ export class CreditWorld {
     instance.isAsking = true;
     this.#count += 1;
     const creditId = `${instance.name}-${this.#count}`;
-    const need = { usd: 200, calls: 1, prompt_tokens: 100, completion_tokens: 50 };
+    const need = { usd: 200, calls: 1, prompt_tokens: 100, completion_tokens: 50, new_tokens: 150 };
     const lost = (): void => void (instance.isAsking = false);
     const deliver = (): void => {
       const credit = openCredit(this.state, { creditId, need, upstreams: [TARGET.upstream] }, this.nowMs);

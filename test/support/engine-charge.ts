@@ -58,7 +58,9 @@ export function expectedCharge({ lease }: Assignment, outcome: Outcome | null, l
         cachedTokens * price.cachedInputPicoUsd +
         completionTokens * price.outputPicoUsd;
   const usd = costNanoUsd ?? Math.ceil(picoUsd / 1_000);
-  const charge = { usd, calls: 1, prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const newTokens = promptTokens - Math.min(promptTokens, cachedTokens) + completionTokens;
+  const tokens = { prompt_tokens: promptTokens, completion_tokens: completionTokens, new_tokens: newTokens };
+  const charge = { usd, calls: 1, ...tokens };
   const overrun = DIMENSIONS.some((dimension) => limits[dimension] !== null && charge[dimension] > reserved[dimension]);
   return { charge, overrun };
 }

@@ -135,6 +135,7 @@ export function planArbitrary({ stepsMax, lying }: { stepsMax: number; lying: bo
       calls: limit(80),
       prompt_tokens: limit(20_000),
       completion_tokens: limit(20_000),
+      new_tokens: limit(20_000),
     }),
     steps: fc.array(stepArbitrary(lying ? 3 : 1), { minLength: 1, maxLength: stepsMax, size: "max" }),
   });

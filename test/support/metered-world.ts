@@ -145,7 +145,7 @@ export class MeteredRun {
   /** A turn in which an attempt starts at a gate. */
   start(gate: string, nowMs: number): void {
     const attemptId = `${this.id}-${this.#next++}.1`;
-    const amounts = { usd: 1_000, calls: 1, prompt_tokens: 50, completion_tokens: 100 };
+    const amounts = { usd: 1_000, calls: 1, prompt_tokens: 50, completion_tokens: 100, new_tokens: 150 };
     this.engine.ledger.restore(attemptId, amounts);
     const lease: AttemptInFlight = {
       attemptId,

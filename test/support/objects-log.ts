@@ -8,6 +8,7 @@ const amounts = z.object({
   calls: z.number().optional(),
   prompt_tokens: z.number(),
   completion_tokens: z.number(),
+  new_tokens: z.number(),
 });
 
 /** A line of a run's log. */

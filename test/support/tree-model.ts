@@ -30,7 +30,8 @@ export function costOf(model: number, promptTokens: number, completionTokens: nu
 /** What an attempt of so many tokens at most reserves. */
 export function amountsOf(model: number, promptTokens: number, completionTokens: number): Amounts {
   const usd = costOf(model, promptTokens, completionTokens);
-  return { usd, calls: 1, prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  const tokens = { prompt_tokens: promptTokens, completion_tokens: completionTokens };
+  return { usd, calls: 1, ...tokens, new_tokens: promptTokens + completionTokens };
 }
 
 export type Attempt = { model: number; reserved: Amounts };

@@ -58,7 +58,9 @@ function operation(end: fc.Arbitrary<PlannedEnd>): fc.Arbitrary<TreeOp> {
   const open = fc.record({
     do: fc.constant("open" as const),
     pick,
-    shares: fc.record({ usd: carved, calls: carved, prompt_tokens: carved, completion_tokens: carved }).map(defined),
+    shares: fc
+      .record({ usd: carved, calls: carved, prompt_tokens: carved, completion_tokens: carved, new_tokens: carved })
+      .map(defined),
     maxParallel: fc.option(fc.constantFrom(1, 2, 4), { freq: 3 }),
   });
   const promptBytes = fc.constantFrom(0, 20, 100, 700);
@@ -98,6 +100,7 @@ export function treePlans({ lying }: { lying: boolean }): fc.Arbitrary<TreePlan>
       calls: limit(40, 400),
       prompt_tokens: limit(5_000, 100_000),
       completion_tokens: limit(3_000, 50_000),
+      new_tokens: limit(8_000, 150_000),
     }),
   });
 }

@@ -190,10 +190,11 @@ export class TreeRun {
         calls: budget.calls.limit,
         prompt_tokens: budget.prompt_tokens.limit,
         completion_tokens: budget.completion_tokens.limit,
+        new_tokens: budget.new_tokens.limit,
       });
     } catch {
       // Its parent was lost on the way: no client has its token. It is released at once rather than after a lease's time.
-      const zero = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+      const zero = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
       const child = new Node(id, null, limits).caller;
       const exists = await child.callWithRetry<boolean>((run) => run.end("cancelled"));
       if (!exists) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, zero));
@@ -393,7 +394,7 @@ function namedId(): string {
 }
 
 function endOf({ model, reserved }: Attempt, end: PlannedEnd): { outcome: Outcome; charge: Amounts } {
-  const free = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0 };
+  const free = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
   const reason = { reason: "upstream_error", upstream: "up", status: 500, message: "no", retryable: true } as const;
   const failed = (failureClass: "unknown" | "rejected" | "rate_limited"): Outcome => ({
     kind: "failure",

@@ -76,13 +76,14 @@ function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): Quote
     calls: sum((quote) => quote.callsMax ?? 1),
     prompt_tokens: sum((quote) => quote.promptTokensMax),
     completion_tokens: sum((quote) => quote.completionTokensMax),
+    new_tokens: sum((quote) => quote.promptTokensMax + quote.completionTokensMax),
   };
   return {
     object: "quote",
     worst_usd: worstUsd,
     likely_usd: usdOf(sum((quote) => quote.likelyNanoUsd)),
     remaining_usd: budget?.usd.remaining ?? null,
-    fits: DIMENSIONS.every((dimension) => worst[dimension] <= (budget?.[dimension].remaining ?? Infinity)),
+    fits: DIMENSIONS.every((dimension) => worst[dimension] <= (budget?.[dimension]?.remaining ?? Infinity)),
     items: quotes.map((quote, index) => ({
       index,
       worst_usd: usdOf(quote.worstNanoUsd),

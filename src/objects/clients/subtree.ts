@@ -8,6 +8,7 @@ import {
   SUBTREE_LOOKS_MAX,
   SUBTREE_RUNS_MAX,
 } from "../../limits.ts";
+import { DIMENSIONS } from "../../run/money/ledger.ts";
 import { RunCaller } from "./caller.ts";
 import { settled } from "./settlements.ts";
 import { SharedLooks } from "./shared-looks.ts";
@@ -39,7 +40,13 @@ export function subtreeOf(objects: Objects, rootId: string): Promise<Subtree> {
  * calls count. `complete` is false if the subtree has more runs than are visited, or one below the root that cannot be read.
  */
 async function lookAtSubtree(objects: Objects, rootId: string) {
-  const budget = { usd: zero(), calls: zero(), prompt_tokens: zero(), completion_tokens: zero() };
+  const budget = {
+    usd: zero(),
+    calls: zero(),
+    prompt_tokens: zero(),
+    completion_tokens: zero(),
+    new_tokens: zero(),
+  };
   let runs = 0;
   let unread = 0;
   let level = [rootId];
@@ -57,9 +64,10 @@ async function lookAtSubtree(objects: Objects, rootId: string) {
       const look = settledLook.value;
       if (look === null) continue;
       level.push(...look.openChildren);
-      for (const dimension of ["usd", "calls", "prompt_tokens", "completion_tokens"] as const) {
-        budget[dimension].spent += look.spent[dimension];
-        budget[dimension].in_flight += look.inFlight[dimension];
+      for (const dimension of DIMENSIONS) {
+        // An object of an earlier version counts no new tokens.
+        budget[dimension].spent += look.spent[dimension] ?? 0;
+        budget[dimension].in_flight += look.inFlight[dimension] ?? 0;
       }
     }
   }

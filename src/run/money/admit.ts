@@ -54,7 +54,8 @@ export function admit(
   const unreservable = unreservableReason(facts, { bounds, allowParams, price }, binds);
   if (unreservable !== null) return { kind: "refuse", reason: unreservable };
   const completions = facts.completions ?? 1;
-  const capNeeded = (usdBinds || ledger.limits.completion_tokens !== null) && completions > 0;
+  const tokensBind = ledger.limits.completion_tokens !== null || ledger.limits.new_tokens !== null;
+  const capNeeded = (usdBinds || tokensBind) && completions > 0;
   const promptTokens = promptTokensMax(facts, bounds);
   const mayLearn = facts.maxTokens === null && capNeeded && completions === 1 && learnedCapTokens !== null;
   const atDefault = (): Amounts => worstCase(promptTokens, COMPLETION_TOKENS_DEFAULT, price, facts);
@@ -94,17 +95,22 @@ function unreservableReason(
   binds: (dimension: Dimension) => boolean,
 ): Reason | null {
   const { fileParts = 0, unbounded = [] } = facts;
-  if (binds("usd") || binds("prompt_tokens")) {
+  if (binds("usd") || binds("prompt_tokens") || binds("new_tokens")) {
     if (mediaTokensMax(facts, bounds) === null) return unboundedPart("an image", "media_tokens_max");
     if (fileParts > 0 && (bounds.fileTokensMax ?? null) === null)
       return unboundedPart("a file, sound or film", "file_tokens_max");
   }
   for (const entry of unbounded) {
     if (entry.allowedBy !== undefined && allowParams.includes(entry.allowedBy)) continue;
-    const dimension = entry.spends.find(binds);
+    const dimension = dimensionsOf(entry).find(binds);
     if (dimension !== undefined && !isPricedTier(entry, facts, price)) return unboundedField(entry, dimension);
   }
   return null;
+}
+
+/** The limits that a field could break: tokens of either kind may be new. */
+function dimensionsOf({ spends }: UnreservableField): readonly Dimension[] {
+  return spends.some((each) => each.endsWith("_tokens")) ? [...spends, "new_tokens"] : spends;
 }
 
 /** True if a field spends more only through the service tier that it names, whose price is known and reserved. */
@@ -116,7 +122,7 @@ function isPricedTier({ allowedBy }: UnreservableField, { serviceTier }: CallFac
 function unboundedPart(what: string, setting: string): Reason {
   const message =
     `messages contain ${what}, whose tokens cannot be bounded: the upstream needs ${setting} in its configuration, or the ` +
-    "run no limit in USD and prompt tokens";
+    "run no limit in USD, prompt tokens and new tokens";
   return { reason: "infeasible", message };
 }
 
@@ -163,7 +169,11 @@ function affordableCompletion(
   highest: TokenPrice | null,
   left: (dimension: Dimension) => number | null,
 ): number {
-  const tokensLeft = left("completion_tokens") ?? Number.POSITIVE_INFINITY;
+  const newLeft = left("new_tokens");
+  const tokensLeft = Math.min(
+    left("completion_tokens") ?? Number.POSITIVE_INFINITY,
+    newLeft === null ? Number.POSITIVE_INFINITY : Math.max(0, newLeft - promptTokens),
+  );
   const usdLeft = left("usd");
   if (usdLeft === null || highest === null) return tokensLeft;
   return Math.min(tokensLeft, completionTokensFor(usdLeft, promptTokens, highest));

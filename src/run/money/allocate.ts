@@ -27,7 +27,8 @@ export function allocate(
   for (const dimension of DIMENSIONS) {
     const share = equalShare(parent, dimension, { shares, shared: siblings[dimension] });
     limits[dimension] = requested[dimension] ?? share;
-    if (requested[dimension] === null && share !== null) equal.push(dimension);
+    // A Worker of an earlier version names no new tokens.
+    if (requested[dimension] == null && share !== null) equal.push(dimension);
   }
   const reservation = reservationFor(limits);
   const short = parent.shortfall(reservation);

@@ -115,6 +115,8 @@ export function worstCase(
     calls: 1,
     prompt_tokens: promptTokens,
     completion_tokens: completionTokens,
+    // No answer has said yet what a cache had.
+    new_tokens: promptTokens + completionTokens,
   };
 }
 
@@ -125,5 +127,6 @@ export function chargeOf(usage: Usage, price: TokenPrice | null, facts: PriceFac
     calls: 1,
     prompt_tokens: usage.promptTokens,
     completion_tokens: usage.completionTokens,
+    new_tokens: Math.max(0, usage.promptTokens - usage.cachedTokens) + usage.completionTokens,
   };
 }

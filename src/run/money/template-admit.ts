@@ -28,14 +28,16 @@ export function admitWithTemplate(
   const bounds = withImageExcess(rules.bounds ?? ANY_TOKENS, overhead);
   const admitWith = (tokens: number): Admission =>
     admit(facts, price, ledger, { ...rules, bounds: { ...bounds, fixedTokens: tokens, toolsTokens: tokens } });
-  const promptBinds = (ledger.limits.usd !== null && price !== null) || ledger.limits.prompt_tokens !== null;
+  const { usd, prompt_tokens: promptTokens, new_tokens: newTokens } = ledger.limits;
+  const promptBinds = (usd !== null && price !== null) || promptTokens !== null || newTokens !== null;
   if (!promptBinds || cautiousTokens === settledTokens) return admitWith(settledTokens);
   const cautious = admitWith(cautiousTokens);
   const isWhole = cautious.kind !== "refuse" && cautious.capKind !== "budget";
   if (isWhole || !mayProbe) return cautious;
   const probe = admitWith(settledTokens);
   if (probe.kind !== "reserve" || (!awaitsFacts && !isInFlight())) return probe;
-  const dimension = ledger.limits.usd !== null && price !== null ? "usd" : "prompt_tokens";
+  const ofTokens = promptTokens === null ? "new_tokens" : "prompt_tokens";
+  const dimension = usd !== null && price !== null ? "usd" : ofTokens;
   const reason = budgetReason("in_flight_budget_exhausted", dimension, probe.amounts, ledger);
   return { kind: "wait", capKind: probe.capKind, capTokens: probe.capTokens ?? Infinity, reason };
 }

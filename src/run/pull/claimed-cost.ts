@@ -38,6 +38,7 @@ const FIELDS: Record<Dimension, { param: string; says: string }> = {
   calls: { param: "usage", says: "calls that are" },
   prompt_tokens: { param: "usage.prompt_tokens", says: "tokens that are" },
   completion_tokens: { param: "usage.completion_tokens", says: "tokens that are" },
+  new_tokens: { param: "usage", says: "new tokens that are" },
 };
 
 function shown(dimension: Dimension, amounts: Amounts): string {

@@ -490,8 +490,8 @@ export function admissionOf(
     return { kind: "reserve", amounts: zeroAmounts(), capTokens: null, capKind: "default" };
   const { unbounded = [] } = asked;
   const facts = target.unbounded === undefined ? asked : { ...asked, unbounded: [...unbounded, ...target.unbounded] };
-  const { usd, prompt_tokens: promptTokens } = ledger.limits;
-  const isLimited = usd !== null || promptTokens !== null;
+  const { usd, prompt_tokens: promptTokens, new_tokens: newTokens } = ledger.limits;
+  const isLimited = usd !== null || promptTokens !== null || newTokens !== null;
   const overhead = isLimited ? templates.overheadOf(target, facts, nowMs) : null;
   // After the overhead, which reads what other runs have learned.
   const bounds = withLook(target.bounds, templates.textRatioOf(target));

@@ -3,7 +3,7 @@
  * run, with the log, totals and coalescing windows of any other. One that is still in flight leaves the credit with its
  * reservation; one that has ended uses of the credit only what it cost.
  */
-import { DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
+import { amountsOf, DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { leaseFor, type Start } from "./dispatch.ts";
@@ -97,7 +97,8 @@ function applyChange(
   if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);
   // What it did not cost goes back to the credit. An upstream that billed more than was reserved takes it from there.
-  const back = limited(state, (dimension) => call.amounts[dimension] - (settled?.charge[dimension] ?? 0));
+  const reserved = amountsOf(call.amounts);
+  const back = limited(state, (dimension) => reserved[dimension] - (settled?.charge[dimension] ?? 0));
   setLeft(
     state,
     credit,
@@ -106,7 +107,8 @@ function applyChange(
 }
 
 function start(state: EngineState, credit: Credit, call: CreditedCall, target: Target, atMs: number): void {
-  const { callId, facts, onLost, amounts, capTokens, capKind, label } = call;
+  const { callId, facts, onLost, capTokens, capKind, label } = call;
+  const amounts = amountsOf(call.amounts);
   const { group: window, position: windowPosition } = state.window.joinReported(credit.id, label, atMs);
   const single: SingleCall = {
     ...{ callId, attempt: 1, facts, target, deadlineMs: null, onLost },

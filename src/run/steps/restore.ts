@@ -15,6 +15,7 @@ import type { EngineState } from "../state.ts";
 import type { StoredProviderPage } from "./provider-settle.ts";
 import { withMeters } from "./metered.ts";
 import { stopIn } from "../gates/outcome.ts";
+import { amountsOf } from "../money/ledger.ts";
 import { zeroTotals } from "../measures/totals.ts";
 
 /** Takes over a shard's totals, with all that the run had spent before. `restoreLease` takes over its leases. */
@@ -23,6 +24,8 @@ export function restoreShard(state: EngineState, id: number, stored: StoredShard
   // Totals written by an earlier version may lack counters that were added since.
   shard.totals = withMeters({ ...zeroTotals(), ...stored.totals });
   const { totals } = shard;
+  totals.spent = amountsOf(totals.spent);
+  if (totals.overrun !== undefined) totals.overrun = amountsOf(totals.overrun);
   // How much overruns of an earlier version came to is not known, but it was part of what was spent.
   if (totals.overruns > 0) totals.overrun ??= { ...totals.spent };
   state.ledger.restoreSpent(totals.spent, totals.overrun);
@@ -107,7 +110,7 @@ function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, 
     slotId,
     attempt,
     target,
-    amounts,
+    amounts: amountsOf(amounts),
     startedAtMs,
     queuedMs,
     expiresAtMs,

@@ -29,7 +29,7 @@ describe("a request for a run", () => {
   it("may say everything", () => {
     accepts({
       name: "summarise",
-      budget: { usd: 0.5, calls: 200, prompt_tokens: 2_000_000, completion_tokens: 200_000 },
+      budget: { usd: 0.5, calls: 200, prompt_tokens: 2_000_000, completion_tokens: 200_000, new_tokens: 2_200_000 },
       max_parallel: 8,
       max_depth: 3,
       expires_in_s: 3_600,
@@ -44,7 +44,7 @@ describe("a request for a run", () => {
 
   it("may have a budget of nothing, and no cap of its own", () => {
     accepts({
-      budget: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 },
+      budget: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 },
       max_parallel: 0,
       max_depth: 0,
       window_ms: 0,

@@ -54,7 +54,7 @@ describe("the refusal of an unknown field", () => {
 
   it("lists the known fields of an object without params", () => {
     expect(message(parseRun({ budget: { dollars: 1 } }))).toBe(
-      'unknown field "budget.dollars"; expected one of usd, calls, prompt_tokens, completion_tokens',
+      'unknown field "budget.dollars"; expected one of usd, calls, prompt_tokens, completion_tokens, new_tokens',
     );
   });
 });

@@ -24,7 +24,13 @@ const amounts = { limit: null, spent: 0, reserved: 0, remaining: null };
 const idOf = (n: number): string => `run_${n.toString(16).padStart(64, "0")}`;
 
 function documentOf(id: string) {
-  const budget = { usd: amounts, calls: amounts, prompt_tokens: amounts, completion_tokens: amounts };
+  const budget = {
+    usd: amounts,
+    calls: amounts,
+    prompt_tokens: amounts,
+    completion_tokens: amounts,
+    new_tokens: amounts,
+  };
   const stats = {
     total_queries: 0,
     parallel_batches: 0,

@@ -32,8 +32,8 @@ const COMMON = {
   step: null,
 };
 
-const AMOUNTS = { usd: 1_234_567, calls: 1, prompt_tokens: 20, completion_tokens: 30 };
-const AMOUNTS_SHOWN = { usd: 0.001234567, calls: 1, prompt_tokens: 20, completion_tokens: 30 };
+const AMOUNTS = { usd: 1_234_567, calls: 1, prompt_tokens: 20, completion_tokens: 30, new_tokens: 50 };
+const AMOUNTS_SHOWN = { usd: 0.001234567, calls: 1, prompt_tokens: 20, completion_tokens: 30, new_tokens: 50 };
 const SLOT = { index: 3, callId: null };
 const SLOT_SHOWN = { index: 3, call_id: null };
 const ATTEMPT = { ...SLOT, attempt: 2, upstream: "acme", model: "gpt-x" };
@@ -50,13 +50,13 @@ const CASES: [RunEvent, object][] = [
     {
       event: "run_opened",
       name: "n",
-      limits: { usd: 500_000_000, calls: null, prompt_tokens: 9, completion_tokens: null },
+      limits: { usd: 500_000_000, calls: null, prompt_tokens: 9, completion_tokens: null, new_tokens: null },
       maxParallel: 8,
     },
     {
       event_type: "run_opened",
       name: "n",
-      limits: { usd: 0.5, calls: null, prompt_tokens: 9, completion_tokens: null },
+      limits: { usd: 0.5, calls: null, prompt_tokens: 9, completion_tokens: null, new_tokens: null },
       max_parallel: 8,
     },
   ],
@@ -73,7 +73,7 @@ const CASES: [RunEvent, object][] = [
     {
       event_type: "child_closed",
       child_run_id: "run_2",
-      spent: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 },
+      spent: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 },
     },
   ],
   [
@@ -310,7 +310,7 @@ const CASES: [RunEvent, object][] = [
       event_type: "overrun",
       ...ATTEMPT_SHOWN,
       dimensions: ["usd"],
-      reserved: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 },
+      reserved: { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 },
       charged: AMOUNTS_SHOWN,
     },
   ],

@@ -9,7 +9,7 @@ const GROUP = "pg-1763712000000-k3j9x2";
 const FAILED: Reason = { reason: "upstream_error", upstream: "acme", status: 503, message: "busy", retryable: true };
 const METRICS = { wall_ms: 400, sequential_ms: 500, speedup: 1.25, peak_parallel: 2, success_rate: 0.5 };
 
-const amounts = (usd: number): Amounts => ({ usd, calls: 1, prompt_tokens: 20, completion_tokens: 30 });
+const amounts = (usd: number): Amounts => ({ usd, calls: 1, prompt_tokens: 20, completion_tokens: 30, new_tokens: 50 });
 const slot = (index: number) => ({ index, callId: null });
 
 /** The trace of events at their times, ms; `group` null = they belong to none. */

@@ -17,8 +17,8 @@ import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../../../src/limits.ts"
 import { alike, failure, makeHeader, success, TestEngine } from "../../support/engine.ts";
 
 const FIRST = slotIdOf(1, 0);
-const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
-const NOTHING = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0 };
+const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 };
+const NOTHING = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 const CLOSED = { event: "run_closed", status: "closed" } as const;
 const STARTED = {
@@ -206,7 +206,7 @@ describe("a group in the log", () => {
         reason: null,
         latencyMs: 200,
         estimated: false,
-        charged: { usd: 54, calls: 1, prompt_tokens: 40, completion_tokens: 7 },
+        charged: { usd: 54, calls: 1, prompt_tokens: 40, completion_tokens: 7, new_tokens: 47 },
       },
       {
         atMs: 1_200,

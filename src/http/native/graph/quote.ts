@@ -67,13 +67,14 @@ function replyOf(graph: CompiledGraph, quotes: readonly TaskQuote[], budget: Bud
     calls: graph.slots,
     prompt_tokens: sum(({ worst }) => worst.promptTokensMax),
     completion_tokens: sum(({ worst }) => worst.completionTokensMax),
+    new_tokens: sum(({ worst }) => worst.promptTokensMax + worst.completionTokensMax),
   };
   return {
     object: "quote",
     worst_usd: worstUsd,
     likely_usd: usdOf(sum(({ likely }) => likely.likelyNanoUsd)),
     remaining_usd: budget?.usd.remaining ?? null,
-    fits: DIMENSIONS.every((dimension) => needed[dimension] <= (budget?.[dimension].remaining ?? Infinity)),
+    fits: DIMENSIONS.every((dimension) => needed[dimension] <= (budget?.[dimension]?.remaining ?? Infinity)),
     tasks: quotes.map(({ worst, likely }, position) => {
       const { id = "", slots = 1 } = graph.tasks[position] ?? {};
       return {

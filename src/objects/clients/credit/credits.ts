@@ -326,5 +326,6 @@ function largest(a: Amounts | null, b: Amounts): Amounts {
     calls: Math.max(a.calls, b.calls),
     prompt_tokens: Math.max(a.prompt_tokens, b.prompt_tokens),
     completion_tokens: Math.max(a.completion_tokens, b.completion_tokens),
+    new_tokens: Math.max(a.new_tokens, b.new_tokens),
   };
 }

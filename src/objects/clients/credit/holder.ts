@@ -100,6 +100,7 @@ export class CreditHolder {
       calls: of("calls"),
       prompt_tokens: of("prompt_tokens"),
       completion_tokens: of("completion_tokens"),
+      new_tokens: of("new_tokens"),
     };
   }
 

@@ -31,7 +31,7 @@ function attempt(
   return {
     ...{ event: "attempt_ended", index: null, callId, attempt: number, upstream: "acme", model, estimated },
     ...{ outcome: failed ? "transient" : "success", reason: failed ? FAILED : null, latencyMs: 40 },
-    charged: { usd: 2_000_000_000, calls: 1, prompt_tokens: 20, completion_tokens: 30 },
+    charged: { usd: 2_000_000_000, calls: 1, prompt_tokens: 20, completion_tokens: 30, new_tokens: 50 },
   };
 }
 

@@ -29,7 +29,7 @@ type Place = { group?: string | null; index?: number | null; callId?: string | n
 
 function attempt({ group = null, index = null, callId = null, trace }: Place): LoggedEvent {
   const name = { index, callId, attempt: 1, upstream: "acme", model: "m" };
-  const charged = { usd: 1, calls: 1, prompt_tokens: 2, completion_tokens: 3 };
+  const charged = { usd: 1, calls: 1, prompt_tokens: 2, completion_tokens: 3, new_tokens: 5 };
   const ended = { outcome: "success" as const, reason: null, latencyMs: 4, estimated: false, charged };
   const traced = trace === undefined ? {} : { trace: { parent: trace.parent } };
   return { atMs: 6, group, event: "attempt_ended", ...name, ...ended, ...traced };

@@ -11,7 +11,7 @@ import { makeHeader, makeTarget, success, TestEngine } from "../../../support/en
 const SLOT = slotIdOf(1, 0);
 const FIRST = `${SLOT}.1`;
 const SECOND = `${SLOT}.2`;
-const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 };
 const leased = (attempt: number, more: Partial<StoredLease> = {}): StoredLease => ({
   id: `${SLOT}.${attempt}`,
   slot: SLOT,

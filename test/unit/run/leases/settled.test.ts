@@ -5,7 +5,7 @@ import { LOST } from "../../../../src/run/gates/retry.ts";
 import { UNREPORTED_ENDS_KEPT } from "../../../../src/limits.ts";
 import { failure } from "../../../support/engine.ts";
 
-const charge = { usd: 1, calls: 1, prompt_tokens: 2, completion_tokens: 3 };
+const charge = { usd: 1, calls: 1, prompt_tokens: 2, completion_tokens: 3, new_tokens: 5 };
 const settled = { retryInMs: 5, uncounted: 0, charge, estimated: true, queuedMs: 0, parallelGroupId: null };
 
 it("forgets the oldest of more attempts than it keeps, and knows no others", () => {

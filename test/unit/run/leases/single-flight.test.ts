@@ -234,8 +234,10 @@ describe("equal calls", () => {
   it("replace the first if it is refused at its retry", () => {
     const { engine, group, state } = pair({ limits: { usd: 300 } });
     settle(state, `${FIRST}.1`, failure("transient"), 10);
-    expect(state.ledger.reserve("other", { usd: 300, calls: 1, prompt_tokens: 0, completion_tokens: 0 })).toBe(true);
-    state.ledger.settle("other", { usd: 300, calls: 1, prompt_tokens: 0, completion_tokens: 0 });
+    expect(
+      state.ledger.reserve("other", { usd: 300, calls: 1, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 }),
+    ).toBe(true);
+    state.ledger.settle("other", { usd: 300, calls: 1, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 });
     engine.startAll(20_000);
     expect([group.status, group.counts.failed, state.queue.readyCount]).toEqual(["failed", 2, 0]);
   });

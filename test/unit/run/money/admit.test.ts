@@ -26,14 +26,15 @@ describe("a call that fits", () => {
   it("reserves its worst case and is sent with the cap that it requests", () => {
     expect(decide(call({ maxTokens: 50 }), {})).toEqual({
       kind: "reserve",
-      amounts: { usd: 200, calls: 1, prompt_tokens: 100, completion_tokens: 50 },
+      amounts: { usd: 200, calls: 1, prompt_tokens: 100, completion_tokens: 50, new_tokens: 150 },
       capTokens: 50,
       capKind: "client",
     });
   });
 
   it("reserves the default completion if it requests none, and is sent without a cap if no limit needs one", () => {
-    const amounts = { calls: 1, prompt_tokens: 100, completion_tokens: COMPLETION_TOKENS_DEFAULT };
+    const tokens = { prompt_tokens: 100, completion_tokens: COMPLETION_TOKENS_DEFAULT };
+    const amounts = { calls: 1, ...tokens, new_tokens: 100 + COMPLETION_TOKENS_DEFAULT };
     const usd = 100 + 2 * COMPLETION_TOKENS_DEFAULT;
     const asking = call({ maxTokens: null });
     const uncapped = { capTokens: null, capKind: "default" };

@@ -52,8 +52,8 @@ describe("equal shares", () => {
 
 describe("a budget allocated from a parent's", () => {
   it("is what the child requests, and reserved in full", () => {
-    const requested = limits({ usd: 30, calls: 2, prompt_tokens: 5, completion_tokens: 7 });
-    const parent = parentOf({ usd: 100, calls: 10, prompt_tokens: 10, completion_tokens: 10 });
+    const requested = limits({ usd: 30, calls: 2, prompt_tokens: 5, completion_tokens: 7, new_tokens: 12 });
+    const parent = parentOf({ usd: 100, calls: 10, prompt_tokens: 10, completion_tokens: 10, new_tokens: 20 });
     expect(allocate(requested, parent, EIGHT)).toEqual({
       ok: true,
       limits: requested,

@@ -6,7 +6,7 @@ import type { Outcome } from "../../../../src/call.ts";
 import { SEEN_MARGIN_TOKENS } from "../../../../src/limits.ts";
 import { failure, PLAIN_PRICE, success } from "../../../support/engine.ts";
 
-const amounts = { usd: 4_100, calls: 1, prompt_tokens: 100, completion_tokens: 2_000 };
+const amounts = { usd: 4_100, calls: 1, prompt_tokens: 100, completion_tokens: 2_000, new_tokens: 2_100 };
 const reserved = { amounts, price: PLAIN_PRICE, priced: {} };
 
 function seen(promptTokens: number | null, completionTokens: number): Outcome {
@@ -17,7 +17,7 @@ function seen(promptTokens: number | null, completionTokens: number): Outcome {
 
 describe("the charge of an attempt", () => {
   it("is the cost of a reported usage", () => {
-    const charge = { usd: 40 + 2 * 7, calls: 1, prompt_tokens: 40, completion_tokens: 7 };
+    const charge = { usd: 40 + 2 * 7, calls: 1, prompt_tokens: 40, completion_tokens: 7, new_tokens: 47 };
     const outcome = success({ promptTokens: 40, completionTokens: 7 });
     expect(chargeFor(outcome, reserved)).toEqual({ charge, estimated: false });
   });
@@ -44,7 +44,13 @@ describe("the charge of an attempt", () => {
 
   it("is the tokens seen of a stopped stream and a margin, and at most the reservation", () => {
     const tokens = 10 + SEEN_MARGIN_TOKENS;
-    const charge = { usd: 60 + 2 * tokens, calls: 1, prompt_tokens: 60, completion_tokens: tokens };
+    const charge = {
+      usd: 60 + 2 * tokens,
+      calls: 1,
+      prompt_tokens: 60,
+      completion_tokens: tokens,
+      new_tokens: 60 + tokens,
+    };
     expect(chargeFor(seen(60, 10), reserved)).toEqual({ charge, estimated: true });
     expect(chargeFor(seen(null, 10), reserved).charge.prompt_tokens).toBe(100);
     expect(chargeFor(seen(1_000, 10_000), reserved).charge).toEqual(amounts);

@@ -11,11 +11,23 @@ describe("the bound of a prompt's tokens", () => {
 
 describe("the worst case of an attempt", () => {
   it("is one call, its prompt's bound and its whole cap", () => {
-    expect(worstCase(100, 50, PLAIN_PRICE)).toEqual({ usd: 200, calls: 1, prompt_tokens: 100, completion_tokens: 50 });
+    expect(worstCase(100, 50, PLAIN_PRICE)).toEqual({
+      usd: 200,
+      calls: 1,
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      new_tokens: 150,
+    });
   });
 
   it("costs nothing without a price, but still counts", () => {
-    expect(worstCase(100, 50, null)).toEqual({ usd: 0, calls: 1, prompt_tokens: 100, completion_tokens: 50 });
+    expect(worstCase(100, 50, null)).toEqual({
+      usd: 0,
+      calls: 1,
+      prompt_tokens: 100,
+      completion_tokens: 50,
+      new_tokens: 150,
+    });
   });
 
   it("covers a prompt read from the cache, whichever price is higher", () => {
@@ -29,7 +41,13 @@ describe("the charge of a reported usage", () => {
   const price = { ...PLAIN_PRICE, cachedInputPicoUsd: 500 };
 
   it("is tokens × price, cached tokens at their own; reasoning is part of the completion", () => {
-    expect(chargeOf(usage, price)).toEqual({ usd: 6 + 2 + 10, calls: 1, prompt_tokens: 10, completion_tokens: 5 });
+    expect(chargeOf(usage, price)).toEqual({
+      usd: 6 + 2 + 10,
+      calls: 1,
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      new_tokens: 11,
+    });
   });
 
   it("is the upstream's own figure if it names one, zero included", () => {
@@ -39,6 +57,12 @@ describe("the charge of a reported usage", () => {
   });
 
   it("is zero USD with neither a figure nor a price", () => {
-    expect(chargeOf(usage, null)).toEqual({ usd: 0, calls: 1, prompt_tokens: 10, completion_tokens: 5 });
+    expect(chargeOf(usage, null)).toEqual({
+      usd: 0,
+      calls: 1,
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      new_tokens: 11,
+    });
   });
 });

@@ -49,6 +49,7 @@ describe("the floor of a call", () => {
       calls: 1,
       prompt_tokens: PROMPT,
       completion_tokens: COMPLETION_TOKENS_MIN,
+      new_tokens: PROMPT + COMPLETION_TOKENS_MIN,
     });
     expect(floorOf(free(COMPLETION_TOKENS_MIN - 1)).completion_tokens).toBe(COMPLETION_TOKENS_MIN - 1);
     expect(floorOf(free(4_000)).completion_tokens).toBe(COMPLETION_TOKENS_MIN);
@@ -86,7 +87,7 @@ describe("ten calls", () => {
   });
 
   it("fit beside attempts in flight, but not beside spending or a child reservation", () => {
-    const one = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0 };
+    const one = { usd: 0, calls: 1, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
     const ledger = ledgerOf({ calls: 11 });
     ledger.reserve("in flight 1", one);
     ledger.reserve("in flight 2", one);

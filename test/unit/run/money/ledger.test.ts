@@ -59,7 +59,7 @@ describe("a ledger without limits", () => {
     const ledger = new Ledger(NO_LIMITS);
     expect(ledger.reserve("a", amounts({ usd: 1e15, calls: 1 }))).toBe(true);
     expect(ledger.reserved).toEqual(amounts({ usd: 1e15, calls: 1 }));
-    expect(DIMENSIONS.map((dimension) => ledger.remaining(dimension))).toEqual([null, null, null, null]);
+    expect(DIMENSIONS.map((dimension) => ledger.remaining(dimension))).toEqual([null, null, null, null, null]);
   });
 
   it("is never overrun: no cap was sent", () => {
@@ -72,15 +72,17 @@ describe("a ledger without limits", () => {
 
 describe("a reservation", () => {
   const reserved = (): Ledger => {
-    const ledger = new Ledger({ usd: 100, calls: 5, prompt_tokens: 100, completion_tokens: 100 });
-    ledger.reserve("a", { usd: 60, calls: 1, prompt_tokens: 30, completion_tokens: 20 });
+    const ledger = new Ledger({ usd: 100, calls: 5, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 });
+    ledger.reserve("a", { usd: 60, calls: 1, prompt_tokens: 30, completion_tokens: 20, new_tokens: 50 });
     return ledger;
   };
 
   it("changes nothing if any dimension is short", () => {
     const ledger = reserved();
-    expect(ledger.reserve("b", { usd: 1, calls: 1, prompt_tokens: 71, completion_tokens: 1 })).toBe(false);
-    expect(ledger.reserved).toEqual({ usd: 60, calls: 1, prompt_tokens: 30, completion_tokens: 20 });
+    expect(ledger.reserve("b", { usd: 1, calls: 1, prompt_tokens: 71, completion_tokens: 1, new_tokens: 72 })).toBe(
+      false,
+    );
+    expect(ledger.reserved).toEqual({ usd: 60, calls: 1, prompt_tokens: 30, completion_tokens: 20, new_tokens: 50 });
     expect(ledger.openCount).toBe(1);
   });
 
@@ -92,15 +94,17 @@ describe("a reservation", () => {
 
   it("settles: the charge is spent, the rest is free", () => {
     const ledger = reserved();
-    expect(ledger.settle("a", { usd: 25, calls: 1, prompt_tokens: 30, completion_tokens: 1 })).toEqual([]);
+    expect(ledger.settle("a", { usd: 25, calls: 1, prompt_tokens: 30, completion_tokens: 1, new_tokens: 31 })).toEqual(
+      [],
+    );
     expect(ledger.reserved).toEqual(zeroAmounts());
-    expect(ledger.spent).toEqual({ usd: 25, calls: 1, prompt_tokens: 30, completion_tokens: 1 });
+    expect(ledger.spent).toEqual({ usd: 25, calls: 1, prompt_tokens: 30, completion_tokens: 1, new_tokens: 31 });
     expect([ledger.remaining("usd"), ledger.openCount]).toEqual([75, 0]);
   });
 
   it("names every dimension in which it was overrun", () => {
-    const charge = { usd: 61, calls: 1, prompt_tokens: 30, completion_tokens: 21 };
-    expect(reserved().settle("a", charge)).toEqual(["usd", "completion_tokens"]);
+    const charge = { usd: 61, calls: 1, prompt_tokens: 30, completion_tokens: 21, new_tokens: 51 };
+    expect(reserved().settle("a", charge)).toEqual(["usd", "completion_tokens", "new_tokens"]);
   });
 
   it("settles once: the second settlement changes nothing", () => {
@@ -135,9 +139,15 @@ describe("a reservation", () => {
 
 describe("shortfall", () => {
   it("names the first dimension that is short, in the contract's order", () => {
-    const ledger = new Ledger({ usd: 5, calls: 5, prompt_tokens: 5, completion_tokens: 5 });
+    const ledger = new Ledger({ usd: 5, calls: 5, prompt_tokens: 5, completion_tokens: 5, new_tokens: 10 });
     const need = (...four: [number, number, number, number]) =>
-      ledger.shortfall({ usd: four[0], calls: four[1], prompt_tokens: four[2], completion_tokens: four[3] });
+      ledger.shortfall({
+        usd: four[0],
+        calls: four[1],
+        prompt_tokens: four[2],
+        completion_tokens: four[3],
+        new_tokens: four[2] + four[3],
+      });
     expect([need(6, 6, 6, 6), need(5, 6, 6, 6), need(5, 5, 6, 6), need(5, 5, 5, 6), need(5, 5, 5, 5)]).toEqual([
       "usd",
       "calls",
@@ -150,9 +160,9 @@ describe("shortfall", () => {
 
 describe("adding amounts", () => {
   it("adds in place, several times, and subtracts", () => {
-    const sum = { usd: 1, calls: 2, prompt_tokens: 3, completion_tokens: 4 };
-    addAmounts(sum, { usd: 10, calls: 20, prompt_tokens: 30, completion_tokens: 40 }, 2);
-    expect(sum).toEqual({ usd: 21, calls: 42, prompt_tokens: 63, completion_tokens: 84 });
+    const sum = { usd: 1, calls: 2, prompt_tokens: 3, completion_tokens: 4, new_tokens: 7 };
+    addAmounts(sum, { usd: 10, calls: 20, prompt_tokens: 30, completion_tokens: 40, new_tokens: 70 }, 2);
+    expect(sum).toEqual({ usd: 21, calls: 42, prompt_tokens: 63, completion_tokens: 84, new_tokens: 147 });
     addAmounts(sum, sum, -1);
     expect(sum).toEqual(zeroAmounts());
   });

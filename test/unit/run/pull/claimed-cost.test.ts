@@ -12,7 +12,7 @@ import {
 import { refusedClaim, type ClaimedUsage } from "../../../../src/run/pull/claimed-cost.ts";
 import { PLAIN_PRICE, seeded, success } from "../../../support/engine.ts";
 
-const amounts = { usd: 100, calls: 1, prompt_tokens: 40, completion_tokens: 30 };
+const amounts = { usd: 100, calls: 1, prompt_tokens: 40, completion_tokens: 30, new_tokens: 70 };
 const under = (limits: Partial<Limits>): Reserved => ({
   amounts,
   price: PLAIN_PRICE,
@@ -51,6 +51,7 @@ describe("a worker's report", () => {
       calls: 1,
       prompt_tokens: 40,
       completion_tokens: 9_999,
+      new_tokens: 19_998,
     });
   });
 });
@@ -66,12 +67,13 @@ describe("what a child spent", () => {
 
   it("counts up to its reservation and its own overruns, in each dimension with a limit", () => {
     const ledger = parent();
-    const spent = { usd: 1e15, calls: 7, prompt_tokens: 60, completion_tokens: 9_999 };
+    const spent = { usd: 1e15, calls: 7, prompt_tokens: 60, completion_tokens: 9_999, new_tokens: 10_059 };
     expect(ledger.settleChild("child", spent, of({ usd: 30, prompt_tokens: 10 }))).toEqual({
       usd: 130,
       calls: 7,
       prompt_tokens: 60,
       completion_tokens: 9_999,
+      new_tokens: 10_059,
     });
     expect(ledger.overrun).toEqual(of({ usd: 30, prompt_tokens: 10 }));
     const restored = new Ledger(limits);
@@ -95,12 +97,18 @@ describe("what a child spent", () => {
 
 /** A child that settles hostile reports of workers, and now and then a bill of a provider above its reservation. */
 function settleOne(root: Ledger, id: string, upTo: (most: number) => number): void {
-  const given = { usd: upTo(400), calls: 0, prompt_tokens: upTo(200), completion_tokens: 0 };
+  const given = { usd: upTo(400), calls: 0, prompt_tokens: upTo(200), completion_tokens: 0, new_tokens: upTo(200) + 0 };
   if (!root.reserveForChild(id, given)) return;
   const limits = { ...NO_LIMITS, usd: given.usd, prompt_tokens: given.prompt_tokens };
   const ledger = new Ledger(limits);
   for (let attempt = 0; attempt < 6; attempt++) {
-    const reserved = { usd: upTo(80), calls: 1, prompt_tokens: upTo(40), completion_tokens: 5 };
+    const reserved = {
+      usd: upTo(80),
+      calls: 1,
+      prompt_tokens: upTo(40),
+      completion_tokens: 5,
+      new_tokens: upTo(40) + 5,
+    };
     const attemptId = `${id}.${attempt}`;
     if (!ledger.reserve(attemptId, reserved)) continue;
     const isPulled = upTo(3) > 0;

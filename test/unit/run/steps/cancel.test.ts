@@ -29,7 +29,7 @@ describe("a group that is cancelled", () => {
     engine.startAll(0);
     engine.state.takeWrites();
     cancelGroup(engine.state, group, STOPPED, 20);
-    const reserved = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+    const reserved = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 };
     expect(engine.state.ledger.reserved).toEqual(zeroAmounts());
     expect([engine.state.ledger.spent.usd, engine.state.ledger.spent.calls]).toEqual([
       2 * reserved.usd,

@@ -316,7 +316,7 @@ describe("an attempt that starts", () => {
         queuedMs: 250,
         startedAtMs: 1_250,
         expiresAtMs: 1_250 + LEASE_TTL_MS,
-        amounts: { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 },
+        amounts: { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40, new_tokens: 140 },
       },
     });
   });

@@ -86,7 +86,7 @@ const expire = ({ engine }: Run) => void expireQueued(engine.state, null, AT_MS)
 /** Leaves less of the budget than one attempt needs, and dispatches what is queued. */
 function refuse({ engine }: Run): void {
   const { ledger } = engine.state;
-  ledger.restoreSpent({ usd: 1_000, calls: 0, prompt_tokens: 0, completion_tokens: 0 });
+  ledger.restoreSpent({ usd: 1_000, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 });
   engine.state.setWidth(1);
   engine.turn([1], 100_000);
 }
@@ -388,7 +388,7 @@ describe.each(Object.entries(WAYS))("a slot that is %s", (_, way) => {
     }
     if (way.followers !== "requeued") return;
     expect(follower?.stateOf(0)).toBe("queued");
-    state.ledger.setLimits({ usd: null, calls: null, prompt_tokens: null, completion_tokens: null });
+    state.ledger.setLimits({ usd: null, calls: null, prompt_tokens: null, completion_tokens: null, new_tokens: null });
     state.setWidth(2);
     expect(engine.startAll(200_000)).toContain("2:0");
   });

@@ -5,7 +5,7 @@ import type { CreditedCall, CreditReport } from "../../../../src/run/credit/term
 import { CREDIT_PERMITS_MAX, CREDIT_TTL_MS, CREDITS_MAX } from "../../../../src/limits.ts";
 import { makeFacts, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 
-const NEED = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 };
+const NEED = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40, new_tokens: 140 };
 /** Half of a hundredth of it covers four calls of that size, and no more. */
 const LEAST_USD = 2 * 100 * 4 * NEED.usd;
 

@@ -100,7 +100,7 @@ describe("what a run has counted", () => {
 
   it("has the charge of a lost credit, and no attempt for it", () => {
     const { state } = new TestEngine({ limits: { usd: 1_000 }, hasGates: true });
-    const left = { usd: 70, calls: 2, prompt_tokens: 0, completion_tokens: 0 };
+    const left = { usd: 70, calls: 2, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
     const credit = { id: "c", granted: left, left, permits: 2, upstreams: ["acme"], reports: 0, isRecalled: false };
     state.credits.put({ ...credit, expiresAtMs: 5 });
     state.ledger.restore(reservationId("c"), left);

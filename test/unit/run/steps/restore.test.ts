@@ -17,7 +17,7 @@ import { alike, failure, makeFacts, makeHeader, makeTarget, success, TestEngine 
 
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 const ONCE = { calls: 1, promptTokens: 2, completionTokens: 3, costNanoUsd: 4 };
-const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const AMOUNTS = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 };
 const slot = (index: number): number => slotIdOf(1, index);
 const record = (index: number, fields: Partial<SlotRecord>): SlotRecord => ({ ...freshRecord(slot(index)), ...fields });
 const leased = (index: number, attempt: number): StoredLease => ({
@@ -120,7 +120,7 @@ describe("restored leases", () => {
     const { state } = restarted({ count: 1, leases: [leased(0, 1)], target }, 1_000);
     const settled = settle(state, `${slot(0)}.1`, success({ promptTokens: 10, completionTokens: 5 }), 1_100);
     expect(settled).toMatchObject({
-      charge: { usd: AMOUNTS.usd, calls: 1, prompt_tokens: 10, completion_tokens: 5 },
+      charge: { usd: AMOUNTS.usd, calls: 1, prompt_tokens: 10, completion_tokens: 5, new_tokens: 15 },
       estimated: true,
     });
   });
@@ -269,7 +269,7 @@ describe("totals", () => {
       retries: 1,
       busyMs: 10,
       peakParallel: 3,
-      spent: { usd: 600, calls: 2, prompt_tokens: 200, completion_tokens: 200 },
+      spent: { usd: 600, calls: 2, prompt_tokens: 200, completion_tokens: 200, new_tokens: 400 },
     });
   });
 

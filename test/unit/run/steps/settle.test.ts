@@ -25,7 +25,7 @@ import {
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 
 /** The reservation of one attempt of `started()`. */
-const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100 };
+const RESERVED = { usd: 300, calls: 1, prompt_tokens: 100, completion_tokens: 100, new_tokens: 200 };
 /** The charge of an attempt that was answered, but not billed. */
 const CALL = { ...zeroAmounts(), calls: 1 };
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
@@ -81,7 +81,13 @@ describe("the charge of an attempt", () => {
       const settled = settle(state, `${FIRST}.1`, seenAs(null, 40), 1_500);
       const completion = 40 + SEEN_MARGIN_TOKENS;
       expect(settled).toMatchObject({
-        charge: { usd: 100 + 2 * completion, calls: 1, prompt_tokens: 100, completion_tokens: completion },
+        charge: {
+          usd: 100 + 2 * completion,
+          calls: 1,
+          prompt_tokens: 100,
+          completion_tokens: completion,
+          new_tokens: 100 + completion,
+        },
         estimated: true,
       });
     });

@@ -70,7 +70,7 @@ describe("a child request without any field", () => {
   it("inherits everything but its name, its metadata and its share of the budget", () => {
     expect(inherited()).toEqual({
       ok: true,
-      reservation: { usd: 100, calls: 0, prompt_tokens: 0, completion_tokens: 0 },
+      reservation: { usd: 100, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 },
       equal: ["usd"],
       settings: {
         ...PARENT,

@@ -15,7 +15,7 @@ import { InstanceCredits, type CreditRun } from "../../../../../src/objects/clie
 import { makeFacts, makeTarget, success } from "../../../../support/engine.ts";
 
 const TERMS = {
-  granted: { usd: 10_000_000, calls: null, prompt_tokens: null, completion_tokens: null },
+  granted: { usd: 10_000_000, calls: null, prompt_tokens: null, completion_tokens: null, new_tokens: null },
   permits: 8,
   learned: {},
   remainingNanoUsd: 1_000_000,
@@ -71,7 +71,7 @@ function makeInstance() {
   };
   const permit = (): void => {
     const lease = { attemptId: "a.1", upstream: "acme", model: "gpt-x", capTokens: 40, timeoutMs: 1 };
-    const reserved = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40 };
+    const reserved = { usd: 180, calls: 1, prompt_tokens: 100, completion_tokens: 40, new_tokens: 140 };
     const granted: Permit = { lease, queuedMs: 0, reserved, parallelGroupId: null, windowOpenedAtMs: nowMs };
     credits.permitted(run, granted, waitUntil);
   };
