@@ -14,7 +14,7 @@ export const cascade: Continuation = {
   },
 
   /** Those at the model that it has come to. */
-  facts(facts, course) {
+  facts(facts, { course }) {
     const step = stepOf(course);
     const [model, modelIndex] = [facts.cascade?.models[step - 1], facts.laterModels?.[step - 1]];
     return model === undefined || modelIndex === undefined ? facts : { ...facts, model, modelIndex };
@@ -31,8 +31,8 @@ export const cascade: Continuation = {
 };
 
 /** At which of its models a call is: 0 = at the first. */
-function stepOf(course: Course): number {
-  return course.steps?.length ?? 0;
+function stepOf(course: Course | undefined): number {
+  return course?.steps?.length ?? 0;
 }
 
 /** The step of a call that ends at `model`. */

@@ -4,6 +4,7 @@
  * slot's row before the next attempt starts, so no restart pays for it twice.
  */
 import type { CallFacts, Outcome } from "../../call.ts";
+import type { Reason } from "../../errors.ts";
 import type { Drained } from "../group/group.ts";
 import type { Course, SlotRecord } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
@@ -24,17 +25,23 @@ export type Onward = {
   answer?: { finishReason?: string; transcript?: string };
 };
 
+/** Why a queued slot may have to end without its next attempt; `capped`: the budget pays for so many tokens of an answer. */
+export type Hindrance =
+  | { kind: "refused"; reason: Reason }
+  | { kind: "capped"; capTokens: number }
+  | { kind: "deadline" };
+
 export type Continuation = {
-  /** Whether a call may go on for this reason. */
-  appliesTo: (facts: CallFacts) => boolean;
+  /** Whether a call may be more than one answer for this reason. Absent = that is not for the call to say. */
+  appliesTo?: (facts: CallFacts) => boolean;
   /** What an outcome is for its call, if not what it seems; null = it is. Absent = always. `drained`: set if its group was stopped. */
   ofCall?: (outcome: Outcome, attempt: { facts: SlotFacts; drained: Drained | null }) => Outcome | null;
-  /** What follows; null = nothing, as far as this reason goes: then the next one is asked. */
-  next: (ended: FinalEnd) => Onward | null;
+  /** What follows; null = nothing, as far as this reason goes: then the next one is asked. Absent = never anything. */
+  next?: (ended: FinalEnd) => Onward | null;
   /** The facts of the next attempt. Absent = the call's own. */
-  facts?: (facts: SlotFacts, course: Course) => SlotFacts;
-  /** The record of a queued slot with the answer that it ends with if the budget pays for no next attempt; null = it has none. */
-  left?: (record: SlotRecord & { course: Course }, facts: CallFacts) => SlotRecord | null;
+  facts?: (facts: SlotFacts, record: SlotRecord) => SlotFacts;
+  /** The final record of a queued slot whose next attempt is hindered, if it ends with what it has; null = it has nothing. */
+  left?: (record: SlotRecord, hindrance: Hindrance, facts: CallFacts) => SlotRecord | null;
   /** The record of a slot that ends, in whatever way. Absent = it is as its last attempt has left it. */
   end?: (record: SlotRecord & { course: Course }) => SlotRecord;
 };

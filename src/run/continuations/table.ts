@@ -6,49 +6,50 @@ import { KEPT_ANSWER_CHARS_MAX } from "../../limits.ts";
 import { answerIn, type Course, type KeptAnswer, type SlotRecord } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
 import { cascade, stepAt } from "./cascade.ts";
-import { START, type Continuation, type Onward } from "./continuation.ts";
+import { START, type Continuation, type Hindrance, type Onward } from "./continuation.ts";
 import { samples } from "./samples.ts";
+import { schemaRepair } from "./schema-repair.ts";
+import { shortAnswer } from "./short-answer.ts";
 import { tools } from "./tools.ts";
 
 /** In the order in which they are asked. */
-const CONTINUATIONS: readonly Continuation[] = [tools, cascade, samples];
+const CONTINUATIONS: readonly Continuation[] = [shortAnswer, schemaRepair, tools, cascade, samples];
 
 /** True if the call may be more than one answer. */
 export function hasCourse(facts: CallFacts): boolean {
-  return CONTINUATIONS.some((each) => each.appliesTo(facts));
+  return CONTINUATIONS.some((each) => each.appliesTo?.(facts) === true);
 }
 
 /** What follows an outcome that no retry follows: the first reason to go on decides. Null = the call ends with it. */
 export function onwardOf(outcome: Outcome, facts: SlotFacts, before: Course | undefined): Onward | null {
   return CONTINUATIONS.reduce<Onward | null>((onward, each) => {
-    if (onward?.continues === true || !each.appliesTo(facts)) return onward;
-    const next = each.next({ outcome, facts, course: onward?.course ?? before ?? START });
-    return next === null ? onward : { ...onward, ...next };
+    if (onward?.continues === true || each.appliesTo?.(facts) !== true) return onward;
+    const next = each.next?.({ outcome, facts, course: onward?.course ?? before ?? START });
+    return next == null ? onward : { ...onward, ...next };
   }, null);
 }
 
 /** What the outcome of an attempt is for its call, if a reason to go on says so; null = what it seems. */
 export function ofCall(outcome: Outcome, attempt: { facts: SlotFacts; drained: Drained | null }): Outcome | null {
   for (const each of CONTINUATIONS) {
-    const own = each.appliesTo(attempt.facts) ? each.ofCall?.(outcome, attempt) : null;
+    const own = each.appliesTo?.(attempt.facts) === true ? each.ofCall?.(outcome, attempt) : null;
     if (own != null) return own;
   }
   return null;
 }
 
-/** The facts of a slot's next attempt, by how far its call is. */
-export function nextFacts(facts: SlotFacts, course: Course | undefined): SlotFacts {
-  if (course === undefined) return facts;
-  return CONTINUATIONS.reduce((next, each) => each.facts?.(next, course) ?? next, facts);
+/** The facts of a slot's next attempt, by what its record says of those before. */
+export function nextFacts(facts: SlotFacts, record: SlotRecord | undefined): SlotFacts {
+  if (record === undefined) return facts;
+  return CONTINUATIONS.reduce((next, each) => each.facts?.(next, record) ?? next, facts);
 }
 
-/** The record of a queued slot with the answer that it ends with if the budget pays for no next attempt; null = it has none. */
-export function answerLeft(record: SlotRecord | undefined, facts: CallFacts): SlotRecord | null {
-  if (record?.course === undefined) return null;
-  const { course } = record;
+/** The final record of a queued slot whose next attempt is hindered, if it ends with what it has; null = it has nothing. */
+export function answerLeft(record: SlotRecord | undefined, hindrance: Hindrance, facts: CallFacts): SlotRecord | null {
+  if (record === undefined) return null;
   for (const { left } of CONTINUATIONS) {
-    const ended = left?.({ ...record, course }, facts);
-    if (ended != null) return ended;
+    const ended = left?.(record, hindrance, facts);
+    if (ended != null) return { ...ended, notBeforeMs: null };
   }
   return null;
 }

@@ -12,6 +12,7 @@ import {
 } from "../../limits.ts";
 import { jsonNormalisedGrowth } from "../../text/tokens/normalised-bytes.ts";
 import { askedCalls } from "../answers/asked-calls.ts";
+import { isBudgetReason } from "../money/admit.ts";
 import type { Course, SlotRecord, Talk, UsedTools } from "../group/record.ts";
 import type { SlotFacts } from "../queue/slot.ts";
 import type { Continuation, FinalEnd, Onward } from "./continuation.ts";
@@ -51,21 +52,23 @@ export const tools: Continuation = {
     return afterAnswer(ended, used, facts.toolUse);
   },
 
-  facts(facts, course) {
-    const talk = course.toolUse?.talk;
+  facts(facts, { course }) {
+    const talk = course?.toolUse?.talk;
     if (talk === undefined) return facts;
     return talk.pending === undefined ? withMessages(facts, talk) : roundFacts(facts, talk.pending);
   },
 
-  left(record, facts) {
-    const { toolUse: { talk, ...used } = NOTHING } = record.course;
-    if (talk === undefined) return null;
+  /** With the message that asks for tools, if the budget pays for no further turn. */
+  left(record, hindrance, facts) {
+    const { toolUse: { talk, ...used } = NOTHING } = record.course ?? {};
+    const isBudget = hindrance.kind === "refused" && isBudgetReason(hindrance.reason);
+    if (record.course === undefined || talk === undefined || !isBudget) return null;
     const { text, model, at } = talk.last;
     const message = talk.messages[at] ?? "";
     const transcript = facts.toolUse?.transcript === true ? { transcript: listOf(talk.messages) } : {};
     const parts = { message, ...transcript };
     const course = { ...record.course, toolUse: used };
-    return { ...record, text, model, parts, finishReason: BUDGET, course };
+    return { ...record, state: "completed", reason: null, text, model, parts, finishReason: BUDGET, course };
   },
 
   end(record) {

@@ -2,7 +2,7 @@
  * Which slot starts next: while permits are free, the first queued slot whose executor is available gets a reservation
  * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
-import { admit, isBudgetReason, type Admission, type AdmissionRules } from "../money/admit.ts";
+import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
 import { byteTokensMax } from "../money/estimate.ts";
 import { admitWithTemplate } from "../money/template-admit.ts";
 import { shapeOf } from "../money/template.ts";
@@ -10,7 +10,7 @@ import { zeroAmounts, type Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
-import { CLAIM_BYTES_MAX, LEARNED_CAP_TOKENS_SHORT, LEASE_TTL_MS } from "../../limits.ts";
+import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { answerLeft, hasCourse, nextFacts } from "../continuations/table.ts";
@@ -18,13 +18,12 @@ import { factsOf } from "./enqueue.ts";
 import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "../group/group.ts";
 import { headOf, type Bucket } from "../queue/queue.ts";
-import { hasInvalidAnswer, hasShortAnswer } from "../group/record.ts";
+import { hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "../group/record.ts";
 import { recallOf } from "./recall.ts";
 import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
 import { waitsForStop } from "./stop-width.ts";
 import { choose, FRESH, type Chosen, type Gates } from "../gates/choose.ts";
 import { sendable } from "../gates/sendable.ts";
-import { factsWithRepair } from "../group/schema-check.ts";
 import {
   isWorker,
   workerOf,
@@ -144,11 +143,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     }
     const decided = body === "lost" ? LOST_BODY : decide(state, candidate, nowMs);
     if (pauses(state, candidate, decided, nowMs)) continue;
-    if (endsShort(state, candidate, decided)) {
-      state.queue.take(bucket);
-      endWithAnswer(state, id, nowMs);
-      continue;
-    }
+    if (endsWithAnswer(state, bucket, { candidate, decided }, nowMs)) continue;
     if (decided.kind === "wait") {
       // A slot that waits for money is not overtaken: an expensive call must not starve behind cheap ones.
       result.waitingFor = decided.reason;
@@ -286,17 +281,26 @@ function pauses(state: EngineState, { slotId, mayPause: may }: Candidate, decide
   return true;
 }
 
-/**
- * Whether a slot keeps its answer because the budget pays for no better one: for none that fits its schema; or, after a learned cap has
- * cut it, for fewer tokens than a short answer may have.
- */
-function endsShort({ tried }: EngineState, { slotId, facts }: Candidate, decided: Admission): boolean {
+/** Takes a slot from the queue that ends with the answer that it has. False: its next attempt is decided on. */
+function endsWithAnswer(
+  state: EngineState,
+  bucket: Bucket,
+  { candidate, decided }: { candidate: Candidate; decided: Admission },
+  nowMs: number,
+): boolean {
+  const left = leftWith(state, candidate, decided);
+  if (left === null) return false;
+  state.queue.take(bucket);
+  endWithAnswer(state, left, nowMs);
+  return true;
+}
+
+/** The final record of a slot that ends with the answer that it has, because the budget pays for no better one; else null. */
+function leftWith({ tried }: EngineState, { slotId, facts }: Candidate, decided: Admission): SlotRecord | null {
   const record = slotId === null ? undefined : tried.get(slotId);
-  if (hasInvalidAnswer(record)) return decided.kind === "refuse";
-  if (decided.kind === "refuse" && isBudgetReason(decided.reason) && answerLeft(record, facts) !== null) return true;
-  if (!hasShortAnswer(record)) return false;
-  if (decided.kind === "refuse") return true;
-  return decided.capKind === "budget" && (decided.capTokens ?? Infinity) < LEARNED_CAP_TOKENS_SHORT;
+  if (decided.kind === "refuse") return answerLeft(record, { kind: "refused", reason: decided.reason }, facts);
+  if (decided.capKind !== "budget") return null;
+  return answerLeft(record, { kind: "capped", capTokens: decided.capTokens ?? Infinity }, facts);
 }
 
 /** True if an equal call is in flight: then the candidate follows it and waits for its outcome. */
@@ -433,9 +437,9 @@ export function sentFactsOf(state: EngineState, group: Group, slotId: number): {
   const facts = factsOf(state, group, indexOf(slotId));
   const substituted = group.graph === null ? undefined : state.deps.substitutedFactsOf?.(slotId);
   const tried = state.tried.get(slotId);
-  if (substituted === undefined) return { facts: factsWithRepair(facts, tried) };
+  if (substituted === undefined) return { facts };
   if (!substituted.ok) return { facts, fault: substituted.reason };
-  return { facts: factsWithRepair(nextFacts(substituted.facts, tried?.course), tried) };
+  return { facts: nextFacts(substituted.facts, tried) };
 }
 
 /** Where the attempt of a call goes whose bucket may start. */

@@ -20,7 +20,7 @@ import type { Drained, Group, GroupHeader } from "../group/group.ts";
 import { slotEnd, slotName } from "../log.ts";
 import { isViolation, noteCheck } from "../group/schema-check.ts";
 import { savedBy } from "./saved.ts";
-import { freshRecord, hasInvalidAnswer, hasShortAnswer, withoutAnswer, type SlotRecord } from "../group/record.ts";
+import { freshRecord, withoutAnswer, type SlotRecord } from "../group/record.ts";
 import type { ReplayedSlot } from "../group/recorded.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
@@ -303,24 +303,10 @@ export function cancelQueuedSlot(
   endSlot(state, group, { ...recordOf(state, slotId), state: "cancelled", reason }, {}, nowMs);
 }
 
-/**
- * Ends a queued slot with the answer that it has: one that a learned cap cut, one that does not fit its schema, or one that asks for
- * tools. It is paid for, and neither budget nor deadline allow for another one.
- */
-export function endWithAnswer(state: EngineState, slotId: number, nowMs: number): void {
-  const group = state.groups.get(groupSeqOf(slotId));
-  const tried = state.tried.get(slotId);
-  if (group === undefined || tried === undefined) return;
-  const violation = tried.checks?.violation ?? null;
-  if (violation !== null) {
-    const reason = { reason: "schema_violation", message: violation } as const;
-    const failed = { state: "failed", reason, model: null, finishReason: null, notBeforeMs: null } as const;
-    return endSlot(state, group, { ...tried, ...failed }, {}, nowMs);
-  }
-  const completed = { state: "completed", reason: null, notBeforeMs: null } as const;
-  const left = answerLeft(tried, factsOf(state, group, indexOf(slotId)));
-  if (left !== null) return endSlot(state, group, { ...left, ...completed }, {}, nowMs);
-  endSlot(state, group, { ...tried, ...completed, cappedBy: "budget" }, {}, nowMs);
+/** Ends a slot that dispatch has taken from the queue with the answer that it has: neither budget nor deadline allow for another one. */
+export function endWithAnswer(state: EngineState, left: SlotRecord, nowMs: number): void {
+  const group = state.groups.get(groupSeqOf(left.id));
+  if (group !== undefined) endSlot(state, group, left, {}, nowMs);
 }
 
 /** Ends a follower with its leader's final outcome, at no cost of its own. */
@@ -354,7 +340,8 @@ export function drainGroup(state: EngineState, group: Group, drained: Drained, n
   const queued = [...state.queue.remove((groupSeq) => groupSeq === header.seq), ...followers.map(({ id }) => id)];
   // A slot that storage knows as queued needs a row of its own. The ends of the others follow from the group's row.
   for (const slotId of queued.filter((id) => state.tried.has(id))) {
-    if (cause === "deadline" && hasAnswer(state.tried.get(slotId))) endWithAnswer(state, slotId, nowMs);
+    const left = cause === "deadline" ? leftAtDeadline(state, group, slotId) : null;
+    if (left !== null) endSlot(state, group, left, {}, nowMs);
     else endSlot(state, group, { ...recordOf(state, slotId), state: status, reason }, {}, nowMs);
   }
   const fresh = [...queued, ...heldSlots(group), ...unclaimedSlots(group)].filter(
@@ -426,9 +413,8 @@ export function endDrainedSlots(state: EngineState, group: Group, nowMs: number)
   endFresh(state, group, fresh, { end: { state: status, reason }, hasEvent: false }, nowMs);
 }
 
-/** True if an unfinished slot has an answer, though not the one that was requested. */
-function hasAnswer(record: SlotRecord | undefined): boolean {
-  return hasShortAnswer(record) || hasInvalidAnswer(record);
+function leftAtDeadline(state: EngineState, group: Group, slotId: number): SlotRecord | null {
+  return answerLeft(state.tried.get(slotId), { kind: "deadline" }, factsOf(state, group, indexOf(slotId)));
 }
 
 /** The record of a queued slot that ends without the answer that it may have had. */

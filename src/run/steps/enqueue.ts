@@ -2,7 +2,7 @@
 import { TIER_DEFAULT } from "../answers/tiers.ts";
 import type { InstanceLabel, WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
 import type { SingleCall } from "../leases/single-call.ts";
-import { hasCourse, nextFacts } from "../continuations/table.ts";
+import { nextFacts } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import { nameOf, type BucketKey } from "../queue/queue.ts";
 import { lineOf } from "../gates/route-keys.ts";
@@ -231,7 +231,7 @@ function addTarget({ upstreams, lines }: EngineState, target: Target, position?:
 /** The stored facts of a slot, at the model that it has come to, without the outputs that its call may refer to. */
 export function factsOf({ deps, tried }: EngineState, group: Group, index: number): SlotFacts {
   const facts = deps.factsOf(slotIdOf(group.header.seq, group.callIndexOf(index)));
-  return hasCourse(facts) ? nextFacts(facts, tried.get(slotIdOf(group.header.seq, index))?.course) : facts;
+  return nextFacts(facts, tried.get(slotIdOf(group.header.seq, index)));
 }
 
 /** The queue bucket of a slot of a group. */
