@@ -377,17 +377,18 @@ export class Gate {
 
   #permitsFor(run: Run, nowMs: number): number | null {
     const width = this.#permitsAt(nowMs);
-    if (width === null) return this.#permitsOfNewcomer();
+    if (width === null) return this.#permitsOfNewcomer(run);
     const permits = this.#shares.of(run, width);
     // Runs that have not reported to this instance yet may hold all that those that have do not.
     return nowMs < this.#unknownUntilMs ? Math.min(permits, run.permits) : permits;
   }
 
   /** What each of many runs may begin with at a key of which nothing is known yet; null = few, or something is known. */
-  #permitsOfNewcomer(): number | null {
+  #permitsOfNewcomer(run: Run): number | null {
     if (this.#rates.isKnown || this.#answers >= GATE_ANSWERS_MIN || this.#settings.adaptive.mode === "off") return null;
     const permits = Math.floor(GATE_UNKNOWN_IN_FLIGHT_MAX / (this.#registry.sums.busy + 1));
-    return permits >= GATE_FREE_PERMITS ? null : Math.max(1, permits);
+    if (permits >= GATE_FREE_PERMITS) return null;
+    return Math.max(1, Math.min(permits, run.inFlight + waitingOf(run)));
   }
 
   #pacedFor({ inFlight }: Run, permits: number | null): Paced | null {
@@ -427,12 +428,10 @@ export class Gate {
 
   /** When a run may have its turn to get a permit, among others that wait for one, ms. */
   #turnInMs(run: Run): number {
-    const { sums, tickets } = this.#registry;
+    const { tickets } = this.#registry;
     const width = Math.max(1, this.#width.permits ?? 1);
     const places = run.ticket === null ? 0 : tickets.placeOf(run) - 1;
-    // A permit that is free shows that those who are next come too late for it.
-    const haste = sums.held < width ? 4 : 1;
-    return (places * this.#latencyMs) / (width * haste);
+    return (places * this.#latencyMs) / width;
   }
 
   /** Tokens in the measure of the run: all of a call's, though only a part of them may be what is scarce. */

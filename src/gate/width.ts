@@ -94,7 +94,9 @@ export class AdaptiveWidth {
     if (this.#width === null && this.#rejections < GATE_WIDTH_PROOF) return;
     const before = this.#width ?? inFlight + count;
     const share = this.#rejections / (this.#rejections + this.#successes);
-    this.#ceiling = before;
+    // Where more are out than the width, the rejections are theirs: they do not show where the ceiling is.
+    const isOver = this.#width !== null && before >= OVER_MIN && inFlight > before * OVER_SHARE;
+    if (!isOver) this.#ceiling = before;
     this.#untried = null;
     this.#set(before * Math.min(GATE_WIDTH_CUT, Math.max(this.#width === null ? 0.5 : LEAST_CUT, 1 - share)), nowMs);
     this.#restUntilMs = nowMs + GATE_WIDTH_REST_MS;
@@ -187,6 +189,12 @@ const PACED_BELOW = 4;
 /** So many rejections for overload without a success show that a provider is down: one that has room takes some calls. */
 const DOWN_MIN = 8;
 const EXPECTED_PER_SUCCESS = GATE_OVERLOAD_SHARE / (1 - GATE_OVERLOAD_SHARE);
+/**
+ * Factor of the width beyond which so much is in flight, by permits of a larger one, that a rejection says nothing of the ceiling; of a
+ * width of a few calls, one call more is as large a factor.
+ */
+const OVER_MIN = 8;
+const OVER_SHARE = 1.1;
 /** Largest factor of a step beyond the ceiling. */
 const STEP_MAX = 16;
 /** A width that is known falls by a quarter at most: where rejections come in bursts, they say less than they seem to. */

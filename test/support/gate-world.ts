@@ -2,6 +2,7 @@
  * A simulation of runs, a gate and a provider, with a fake clock: what the run's side of a gate does, in its simplest form,
  * with exchanges that take time and may be lost.
  */
+import { Newcomers, type Newcomer } from "../../src/run/gates/newcomers.ts";
 import { LatencyChanges, lineOf } from "../../src/run/gates/latency-changes.ts";
 import { Gate } from "../../src/gate/gate.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
@@ -44,6 +45,8 @@ export type WorldOptions = {
   adaptive?: Adaptive;
   /** Share of the replies of the gate that are lost. */
   lostReplies?: number;
+  /** Whether all runs are in one isolate, and share what they begin with; absent = each begins as if it were alone. */
+  shareIsolate?: true;
 };
 
 type Slot = { attempts: number; readyMs: number; sinceMs: number };
@@ -65,13 +68,15 @@ export class SimulatedRun {
   recovered = false;
   stopKnownMs: number | null = null;
   number = 0;
+  readonly newcomer: Newcomer | null;
   isExchanging = false;
   nextExchangeMs = 0;
   /** When each call has ended, and how long it had waited. */
   readonly done: { atMs: number; waitedMs: number }[] = [];
 
-  constructor(plan: RunPlan) {
+  constructor(plan: RunPlan, newcomer: Newcomer | null) {
     this.plan = plan;
+    this.newcomer = newcomer;
   }
 
   get tokensPerCall(): number {
@@ -97,7 +102,8 @@ export class World {
     this.#options = options;
     this.#random = options.seed ?? 1;
     this.gate = this.#newGate(EMPTY_MEMORY);
-    this.runs = options.runs.map((plan) => new SimulatedRun(plan));
+    const isolate = options.shareIsolate === true ? new Newcomers() : null;
+    this.runs = options.runs.map((plan) => new SimulatedRun(plan, isolate?.at("gate") ?? null));
     this.#unfinished = this.runs.length;
     for (const run of this.runs) this.#admit(run);
   }
@@ -183,7 +189,7 @@ export class World {
   #mayStart(run: SimulatedRun): boolean {
     const { grant, inFlight, plan } = run;
     if (inFlight >= (plan.width ?? 64)) return false;
-    if (grant === null) return inFlight < FREE_ALLOWANCE;
+    if (grant === null) return inFlight < Math.min(FREE_ALLOWANCE, run.newcomer?.permitsAt(this.nowMs) ?? Infinity);
     const ageMs = this.nowMs - run.grantedMs;
     if (ageMs >= grant.ttlMs || ageMs < grant.waitMs) return false;
     if (grant.permits !== null && inFlight >= grant.permits) return false;
@@ -218,6 +224,7 @@ export class World {
       latencyMs: (plan.latencyMs ?? (() => 200 + 200 * this.random()))(),
     };
     run.inFlight += 1;
+    if (run.grant === null) run.newcomer?.started(this.nowMs);
     run.startedMs = this.nowMs;
     run.started = { requests: run.started.requests + 1, tokens: run.started.tokens + run.tokensPerCall };
     const sentMs = this.nowMs;
@@ -228,6 +235,7 @@ export class World {
       this.at(this.nowMs + answer.latencyMs, () => {
         if (answer.status === 200) this.#options.provider.ended(call, this.nowMs);
         run.inFlight -= 1;
+        if (run.grant === null) run.newcomer?.ended();
         if (answer.sample !== null && sentMs >= (run.sample?.sentMs ?? -1))
           run.sample = { sample: answer.sample, sentMs };
         if (answer.status === 200) {
@@ -312,6 +320,7 @@ export class World {
 
   #granted(run: SimulatedRun, grant: GateGrant, report: GateReport): void {
     run.grant = grant;
+    run.newcomer?.replied(grant, this.nowMs);
     run.grantedMs = this.nowMs;
     run.grantBase = report.started;
     if (grant.class !== "stopped") run.stopKnownMs = null;

@@ -28,8 +28,9 @@ export class PermitShares {
     const room = Math.max(0, width - keptForInteractive(run, others, width) - others.held);
     let own = Math.floor(part + 1e-9);
     const hasFraction = part - own > 1e-9;
-    // Among many that wait, some of those who are next sleep: a few more may come before them.
-    const isNext = run.isAtTurn || tickets.placeOf(run) <= room - own + n / PLACES_SHARED_BY;
+    // Among many that wait, some of those who are next sleep: others may come before them.
+    const isNext =
+      run.isAtTurn || tickets.placeOf(run) <= room - own + (n > GATE_VISITS_MAX ? n / PLACES_SHARED_BY : 0);
     if (hasFraction && own < room && isNext) {
       own += 1;
       tickets.end(run);
@@ -60,8 +61,11 @@ export class PermitShares {
   }
 }
 
-/** Part of the runs that may come before their turn, so that a permit is not left to one that sleeps. */
-const PLACES_SHARED_BY = 32;
+/**
+ * Part of the runs that may come before their turn, so that a permit is not left to one that sleeps: half of them. Who waits longest
+ * comes when its turn is due, and is served then.
+ */
+const PLACES_SHARED_BY = 2;
 
 function wantedBy(run: Run): number {
   return run.inFlight + waitingOf(run);
