@@ -7,7 +7,7 @@ import { GATE_SLEEP_MS_MAX, TIMER_MS_MAX } from "../../src/limits.ts";
 import { gateReport } from "../support/gate-report.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { alarmOf, lookAt, openAsync } from "../support/objects-group.ts";
-import { awake, meterObjects, operations, resetMeter } from "../support/objects-meter.ts";
+import { awake, meterObjects, operations, requestsOf, resetMeter } from "../support/objects-meter.ts";
 import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { quiet } from "./cost/quiet.ts";
 
@@ -26,13 +26,24 @@ beforeEach(async () => {
 
 /** Opens a batch whose calls all wait for the gate: their run has had a call before, so that it knows the limit. */
 async function waitingBatch(key: string): Promise<{ run: TestRun; id: string }> {
+  resetMeter();
   const run = await openRun();
   const model = `up/key/${key}`;
   await run.query({ prompt: "first", model });
   await expect.poll(async () => (await gate().status()).runs).toBe(2);
+  // The call is settled after its answer, and then its run reports the template that it has seen.
+  await requested("settleMany", "learn");
+  await quiet();
   const id = await openAsync(run, { prompts: prompts(CALLS), model });
   await expect.poll(async () => (await gate().status()).waiting).toBe(CALLS);
+  // A lane is started, and finds nothing to do.
+  await requested("start", "settleAndClaim");
   return { run, id };
+}
+
+/** Waits for requests that are sent beside the others: while they are under way, nothing shows that they will come. */
+async function requested(...methods: string[]): Promise<void> {
+  for (const method of methods) await expect.poll(() => requestsOf(method), { message: method }).toBeGreaterThan(0);
 }
 
 /** Lets time pass from alarm to alarm until the batch has ended. A call starts every ten seconds. */
@@ -48,7 +59,6 @@ async function sleepToTheEnd({ run, id }: { run: TestRun; id: string }): Promise
 }
 
 it("calls that wait for a rate hold no object, and start when the alarm rings", { tags: ["slow"] }, async () => {
-  resetMeter();
   const { run, id } = await waitingBatch("sleeps");
   const before = await quiet();
   expect(awake().objects).toEqual([]);

@@ -70,6 +70,7 @@ export function meterObjects(): void {
 /** Forgets every object: those that are first seen ringing their alarm belong to earlier tests, and do not count. */
 export function resetMeter(): void {
   byId.clear();
+  byMethod.clear();
   workerTimers.clear();
 }
 
@@ -79,6 +80,13 @@ export function operations(): Operations {
   for (const object of ours()) for (const name of NAMES) sum[name] += object[name];
   return sum;
 }
+
+/** Requests of these methods so far, of any object: to wait for one that a slow machine may have under way for long. */
+export function requestsOf(method: string): number {
+  return byMethod.get(method) ?? 0;
+}
+
+const byMethod = new Map<string, number>();
 
 function none(): Operations {
   return { requests: 0, rows: 0, commits: 0, alarms: 0, messages: 0, timerMs: 0 };
@@ -152,7 +160,10 @@ function request(
     object.alarms += 1;
     object.alarmDelayMs = null;
   } else if (method === "webSocketMessage") object.messages += 1;
-  else if (!UNBILLED.has(method)) object.requests += 1;
+  else if (!UNBILLED.has(method)) {
+    object.requests += 1;
+    byMethod.set(method, (byMethod.get(method) ?? 0) + 1);
+  }
   const holder: Holder = { kind: "request", method, delayMs: 0 };
   object.holders.add(holder);
   const release = (): boolean => object.holders.delete(holder);
