@@ -19,6 +19,22 @@ describe("equal calls in flight with dedupe", () => {
     await expectAtRest(run);
   });
 
+  it("of one batch are sent once however narrow the run is, and the others cost no attempt", async () => {
+    const run = await openRun({ max_parallel: 1 });
+    const written = async (): Promise<number> => (await run.object.rowsWritten()).all;
+    const before = await written();
+    const [distinct, copies] = [10, 4];
+    // Each copy comes when the call that it is equal to has long been answered.
+    const prompts = Array.from({ length: distinct * copies }, (_, at) => `p${at % distinct}`);
+    const answer = await run.batch({ prompts, model: "up/key/narrow", dedupe: true });
+    expect(answer.results).toEqual(prompts);
+    expect((await upstreamStats("narrow")).requests).toBe(distinct);
+    expect((await run.budget()).calls.spent).toBe(distinct);
+    // A slot is a row, and an attempt two or three more.
+    expect((await written()) - before).toBeLessThanOrEqual(2 * prompts.length);
+    await expectAtRest(run);
+  });
+
   it("are sent once if the run's object sleeps meanwhile: the next instance knows what is in flight", async () => {
     // Coalescing windows are in memory only, and so is what ends their groups.
     const run = await openRun({ max_parallel: 8, window_ms: 0 });
