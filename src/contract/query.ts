@@ -39,10 +39,13 @@ export const usageDocument = z
     completion_tokens: z.int(),
     total_tokens: z.int(),
     cost: z.number(),
-    cached_tokens: z
+    cached_tokens: z.int().optional().meta({
+      description: "Prompt tokens read from the provider's cache; absent: none, or the provider does not say",
+    }),
+    reasoning_tokens: z
       .int()
       .optional()
-      .meta({ description: "Of a group whose calls share a text: prompt tokens read from the provider's cache" }),
+      .meta({ description: "Completion tokens that were reasoning; absent: none, or the provider does not say" }),
     cache_write_tokens: z.int().optional().meta({ description: "Prompt tokens written to it" }),
     saved_usd: z
       .number()

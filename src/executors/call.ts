@@ -8,6 +8,7 @@ import { wasStopped } from "../run/leases/settled.ts";
 import { leaseOf } from "../run/steps/dispatch.ts";
 import type { Target } from "../run/leases/shard.ts";
 import { cappedOf, markCapped } from "../run/money/capped.ts";
+import { addTold } from "../run/measures/told-tokens.ts";
 import { chargeFor } from "../run/money/charge.ts";
 import type { Amounts } from "../run/money/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
@@ -37,6 +38,9 @@ export type CallUsage = {
   promptTokens: number;
   completionTokens: number;
   costNanoUsd: number;
+  /** Prompt tokens that the provider's cache had, and completion tokens that were reasoning; absent = none. */
+  cacheHitTokens?: number;
+  reasoningTokens?: number;
   parallelGroupId: string | null;
   /** Set when the last attempt's answer was cut by the budget. */
   cappedBy?: "budget";
@@ -403,6 +407,10 @@ function addAttempt(usage: CallUsage, outcome: Outcome, settled: Settled): void 
   usage.promptTokens += settled.promptTokens;
   usage.completionTokens += settled.completionTokens;
   usage.costNanoUsd += settled.costNanoUsd;
+  if (outcome.kind === "success" && outcome.usage !== null) {
+    const { cachedTokens: cacheHitTokens, reasoningTokens } = outcome.usage;
+    addTold(usage, { cacheHitTokens, reasoningTokens });
+  }
   usage.parallelGroupId ??= settled.parallelGroupId;
   usage.remainingNanoUsd = settled.remainingNanoUsd;
   if (settled.cappedBy !== undefined) usage.cappedBy = settled.cappedBy;

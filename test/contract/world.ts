@@ -119,6 +119,8 @@ const usage = z.strictObject({
   completion_tokens: z.int(),
   total_tokens: z.int(),
   cost: z.number(),
+  cached_tokens: z.int().optional(),
+  reasoning_tokens: z.int().optional(),
 });
 
 const reply = z.looseObject({

@@ -102,7 +102,8 @@ export function* inOrder(groups: readonly Iterable<SlotRecord>[]): Generator<Slo
 
 /** A slot of a group before as the retry has it: an end that took no attempt and cost nothing. */
 export function keptIn(record: SlotRecord, id: number): SlotRecord {
-  const { replay: _replay, savedNanoUsd: _saved, checks: _checks, course: _course, ...rest } = record;
+  const { replay: _replay, savedNanoUsd: _saved, checks: _checks, course: _course, ...told } = record;
+  const { cacheHitTokens: _hit, reasoningTokens: _reasoning, ...rest } = told;
   const nothing = { attempts: 0, notBeforeMs: null, latencyMs: 0, queuedMs: 0, promptTokens: 0, completionTokens: 0 };
   return { ...rest, ...nothing, id, costNanoUsd: 0, estimated: false, reason: null };
 }

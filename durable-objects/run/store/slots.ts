@@ -266,19 +266,24 @@ const KEPT = `state = 'completed'
   AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%' OR reason LIKE '${SAVED_MARK}%')`;
 
 /** What such a slot has instead of a reason: a further column would cost a further row. `replay` is first, because a query finds it by its prefix. */
-type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd">;
+type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd" | "cacheHitTokens" | "reasoningTokens">;
 
-function reasonColumn({ reason, replay, savedNanoUsd }: SlotRecord): string | null {
+function reasonColumn({ reason, ...record }: SlotRecord): string | null {
   if (reason !== null) return JSON.stringify(reason);
-  return replay === undefined && savedNanoUsd === undefined ? null : JSON.stringify({ replay, savedNanoUsd });
+  const { replay, savedNanoUsd, cacheHitTokens, reasoningTokens } = record;
+  const tells = cacheHitTokens !== undefined || reasoningTokens !== undefined;
+  if (replay === undefined && savedNanoUsd === undefined && !tells) return null;
+  // Every form begins with one of the marks, which earlier versions know, too.
+  const saved = replay === undefined ? (savedNanoUsd ?? null) : savedNanoUsd;
+  return JSON.stringify({ replay, savedNanoUsd: saved, cacheHitTokens, reasoningTokens });
 }
 
 function reasonOf(column: string | null): Pick<SlotRecord, "reason"> & InPlaceOfReason {
   if (column === null) return { reason: null };
   if (!column.startsWith(REPLAY_MARK) && !column.startsWith(SAVED_MARK))
     return { reason: JSON.parse(column) as Reason };
-  const inPlace: InPlaceOfReason = JSON.parse(column);
-  return { reason: null, ...inPlace };
+  const { savedNanoUsd, ...inPlace }: InPlaceOfReason & { savedNanoUsd?: number | null } = JSON.parse(column);
+  return { reason: null, ...inPlace, ...(savedNanoUsd == null ? {} : { savedNanoUsd }) };
 }
 
 function slotOf(row: SlotRow): SlotRecord {

@@ -5,10 +5,12 @@ import type { Reason, Spent } from "../../errors.ts";
 
 /** The wire's usage object, of one call or of many. */
 export function usageOf(used: GroupUsage) {
-  const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd } = used;
+  const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd, cacheHitTokens, reasoningTokens } = used;
   return {
+    ...(cacheHitTokens === undefined ? {} : { cached_tokens: cacheHitTokens }),
     ...(cachedTokens === undefined ? {} : { cached_tokens: cachedTokens, cache_write_tokens: cacheWriteTokens }),
     ...(savedNanoUsd === undefined ? {} : { saved_usd: usdOf(savedNanoUsd) }),
+    ...(reasoningTokens === undefined ? {} : { reasoning_tokens: reasoningTokens }),
     prompt_tokens: used.promptTokens,
     completion_tokens: used.completionTokens,
     total_tokens: used.promptTokens + used.completionTokens,

@@ -1,4 +1,5 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
+import { addTold, type ToldTokens } from "../measures/told-tokens.ts";
 import { Narrowing, type NarrowedBy } from "./narrowing.ts";
 import { Ballot, type BallotRule } from "../answers/ballot.ts";
 import { EarlyStop, type StopRule } from "../answers/early-stop.ts";
@@ -110,7 +111,9 @@ export type Saved = { calls: number; aborted: number; worstNanoUsd: number; like
 };
 
 /** Tokens and cost of attempts, the sum of all that have ended. */
-export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number } & Partial<CacheUse>;
+export type GroupUsage = { promptTokens: number; completionTokens: number; costNanoUsd: number } & Partial<
+  CacheUse & ToldTokens
+>;
 
 /**
  * Tokens that were read from and written to caches of providers; absent = no calls share a prefix. `savedNanoUsd`: what that saved,
@@ -373,7 +376,8 @@ export class Group {
     this.#usage.promptTokens += promptTokens;
     this.#usage.completionTokens += completionTokens;
     this.#usage.costNanoUsd += costNanoUsd;
-    const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd } = cached;
+    const { cachedTokens, cacheWriteTokens = 0, savedNanoUsd, cacheHitTokens = 0, reasoningTokens = 0 } = cached;
+    addTold(this.#usage, { cacheHitTokens, reasoningTokens });
     if (savedNanoUsd !== undefined) this.#usage.savedNanoUsd = (this.#usage.savedNanoUsd ?? 0) + savedNanoUsd;
     if (cachedTokens === undefined) return;
     this.#usage.cachedTokens = (this.#usage.cachedTokens ?? 0) + cachedTokens;

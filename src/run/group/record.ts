@@ -1,4 +1,5 @@
 /** The stored record of a slot that is no longer fresh, and how its attempts add up. */
+import { addTold } from "../measures/told-tokens.ts";
 import type { Samples } from "../answers/samples.ts";
 import type { Amounts } from "../money/ledger.ts";
 import type { AnswerParts, AskedCall, Outcome } from "../../call.ts";
@@ -40,6 +41,10 @@ export type SlotRecord = {
   replay?: { key: string; of?: string };
   /** What its answer saved because it came from its provider's batch, against the standard tier; absent = it did not. */
   savedNanoUsd?: number;
+  /** Prompt tokens that the provider's cache had; absent = none, or it did not say. */
+  cacheHitTokens?: number;
+  /** Completion tokens that were reasoning; absent = none, or the provider did not say. */
+  reasoningTokens?: number;
   /** What a queued slot that has choices has tried; in memory only. */
   position?: Position;
 };
@@ -166,6 +171,9 @@ export function addBeside(record: SlotRecord, ended: EndedAttempt & { latencyMs:
   record.completionTokens += charge.completion_tokens;
   record.costNanoUsd += charge.usd;
   record.estimated ||= ended.estimated;
+  // What is not new of the tokens was in a cache.
+  const cacheHitTokens = charge.prompt_tokens + charge.completion_tokens - charge.new_tokens;
+  addTold(record, { cacheHitTokens, reasoningTokens: 0 });
 }
 
 /** Adds an ended attempt to a slot's record. The caller sets the state. */
@@ -177,6 +185,7 @@ export function addAttempt(record: SlotRecord, ended: EndedAttempt & { outcome: 
     record.model = outcome.model;
     record.finishReason = outcome.finishReason;
     if (outcome.cappedBy !== undefined) record.cappedBy = outcome.cappedBy;
+    addTold(record, { cacheHitTokens: 0, reasoningTokens: outcome.usage?.reasoningTokens ?? 0 });
     setAnswer(record, outcome);
     record.reason = null;
   } else {

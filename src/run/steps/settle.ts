@@ -232,6 +232,10 @@ function savedInBatch(outcome: Outcome, { tier, target: { price }, priced }: Att
   return { savedNanoUsd: costNanoUsdOf(standard, price, priced) - chargedNanoUsd };
 }
 
+function reasoningOf(outcome: Outcome): { reasoningTokens?: number } {
+  return outcome.kind === "success" && outcome.usage !== null ? { reasoningTokens: outcome.usage.reasoningTokens } : {};
+}
+
 /** Ends a slot, or queues it for its retry. */
 function advanceSlot(state: EngineState, group: Group, slotId: number, ended: Ended, nowMs: number): void {
   const { outcome, charge, retryInMs, lease } = ended;
@@ -246,7 +250,8 @@ function advanceSlot(state: EngineState, group: Group, slotId: number, ended: En
   const { prompt_tokens: promptTokens, completion_tokens: completionTokens, usd: costNanoUsd } = charge;
   const saved = retryInMs === null ? savedInBatch(outcome, lease, costNanoUsd) : {};
   const cached = cacheUseOf(ended.reported, lease, costNanoUsd);
-  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd, ...cached, ...saved });
+  const told = { cacheHitTokens: promptTokens + completionTokens - charge.new_tokens, ...reasoningOf(outcome) };
+  group.addAttempt(outcome.latencyMs, { promptTokens, completionTokens, costNanoUsd, ...told, ...cached, ...saved });
   Object.assign(record, saved);
   if (ended.position === undefined || retryInMs === null) delete record.position;
   else record.position = ended.position;
