@@ -34,13 +34,15 @@ beforeAll(async () => {
     alpha: at(alpha.baseUrl, 1),
     beta: at(beta.baseUrl, 10),
     gamma: { ...at(gamma.origin, 2), kind: "anthropic" },
-    // Its gate has not seen what `alpha` has rejected.
+    // Their gates have not seen what `alpha` has rejected.
     delta: at(alpha.baseUrl, 1),
+    calm: at(alpha.baseUrl, 1),
     hedged: { ...at(alpha.baseUrl, 1), hedge: HEDGE },
   };
   const ROUTES = {
     fast: ["alpha/a", { model: "beta/b", on: ["rate_limited", "context_length"] }, "gamma/c"],
     mixed: ["gamma/c", "beta/b"],
+    steady: ["calm/a", { model: "beta/b", on: ["rate_limited", "context_length"] }, "gamma/c"],
   };
   gateway = await startGateway({ vars: { UPSTREAMS, ROUTES, DEFAULT_MODEL: "fast" } });
 });
@@ -116,11 +118,11 @@ describe("a call to a route", () => {
     answers = ({ prompt }) => (prompt.startsWith("bad") ? { status: 503 } : { text: "from alpha" });
     const { send } = await openRun({ max_parallel: 4 });
     const prompts = ["one", "bad two", "three", "bad four"];
-    const group = groupOf(await send("/batch", { prompts, model: "fast" }));
+    const group = groupOf(await send("/batch", { prompts, model: "steady" }));
     expect(group.results).toEqual(["from alpha", "from gamma", "from alpha", "from gamma"]);
     const stored = await send(`/groups/${group.id}/results`);
     const page = z.object({ data: z.array(z.looseObject({ upstream: z.string() })) }).parse(stored.json);
-    expect(page.data.map(({ upstream }) => upstream)).toEqual(["alpha", "gamma", "alpha", "gamma"]);
+    expect(page.data.map(({ upstream }) => upstream)).toEqual(["calm", "gamma", "calm", "gamma"]);
   });
 
   it("ends with the last failure when every target has had its attempts", { tags: ["slow"] }, async () => {
