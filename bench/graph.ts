@@ -1,5 +1,5 @@
 /**
- * `npm run bench:graph [-- --only=shapes,plan,size,crash] [--tasks=10000] [--rounds=3] [--kills=20]`: graphs against the longest chain
+ * `npm run bench:graph [-- --only=shapes,plan,tools,size,crash] [--tasks=10000] [--rounds=3] [--kills=20]`: graphs against the longest chain
  * of their calls, against a plain batch, and under SIGKILL. Exit status 1 if a guarantee does not hold. README.md explains the
  * figures.
  */
@@ -8,6 +8,7 @@ import { measureCrash } from "./graph/crash.ts";
 import { measurePlans } from "./graph/plan.ts";
 import { measureShapes } from "./graph/shapes.ts";
 import { measureSize } from "./graph/size.ts";
+import { measureTools } from "./graph/tools.ts";
 import { runParts } from "./parts/parts.ts";
 import type { Part } from "./parts/row.ts";
 
@@ -23,6 +24,7 @@ const { values } = parseArgs({
 const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   shapes: measureShapes,
   plan: measurePlans,
+  tools: measureTools,
   size: () => measureSize(Number(values.tasks), Number(values.rounds)),
   crash: () => measureCrash(Number(values.kills)),
 };

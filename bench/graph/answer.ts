@@ -17,7 +17,7 @@ export type Task = { id: string; prompt: string; dependencies?: string[]; [field
 export async function runGraph(
   gateway: Pick<Gateway, "fetch">,
   token: string,
-  body: { tasks: Task[] } & Record<string, unknown>,
+  body: { tasks: readonly { id: string }[] } & Record<string, unknown>,
 ): Promise<{ answer: GraphAnswer; wallMs: number }> {
   const startedMs = performance.now();
   const response = await gateway.fetch("/dag", { token, json: body });

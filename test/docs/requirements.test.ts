@@ -1,7 +1,7 @@
 /** The rows of test/contract/README.md for five systems: batches (S0), agents that recur (S1), a coordinator (S2), an agent runtime (S3), an orchestrator (S4). */
-import { existsSync, readFileSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { ROOT } from "./page.ts";
 
 /** What a gateway must do for these systems. */
@@ -38,6 +38,54 @@ it.each(rows)("$ids name tests that exist, by words of their names", ({ proofs }
     for (const [, quoted = ""] of quotes.matchAll(/"([^"]+)"/g))
       for (const words of quoted.split("…")) expect(source?.includes(words.trim()), `${name}: ${words}`).toBe(true);
   }
+});
+
+it("name at least one test by words of its name in each row, not a file alone", () => {
+  expect(rows.filter(({ proofs }) => !/`[^`]+` "[^"]+"/.test(proofs)).map(({ ids }) => ids)).toEqual([]);
+});
+
+/** What each example says of itself: a requirement, the file or function that meets it, the tests that assert it. */
+const EXAMPLES = ["compiler", "coordinator", "orchestrator", "team"];
+
+describe.each(EXAMPLES)("the requirements of examples/%s", (name) => {
+  const [, table = ""] = readFileSync(join(ROOT, "examples", name, "README.md"), "utf8").split(
+    /^(?=\| requirement \|)/m,
+  );
+  const [head = "", , ...lines] = table.split("\n").filter((line) => line.startsWith("|"));
+  const cells = (line: string): string[] => line.split("|").map((cell) => cell.trim());
+
+  it("are asserted by tests that exist, by words of their names", () => {
+    const path = /`(test\/[^`]+)`/.exec(head)?.[1] ?? "";
+    expect(lines.length).toBeGreaterThan(3);
+    let before = "";
+    for (const [, what = "", , proof = ""] of lines.map(cells)) {
+      const own = /`(test\/[^`]+\.test\.ts)`/.exec(proof)?.[1];
+      const quotes = [...proof.matchAll(/"([^"]+)"/g)].map(([, quoted = ""]) => quoted);
+      const isSame = proof.startsWith("the same") && before !== "";
+      expect(quotes.length > 0 || own !== undefined || isSame, what).toBe(true);
+      const source = readFileSync(join(ROOT, own ?? path), "utf8");
+      const titles = [...source.matchAll(/\bit\(\s*"([^"]+)"/g)].map(([, title = ""]) => title);
+      for (const words of quotes)
+        expect(
+          titles.filter((title) => title.includes(words)),
+          words,
+        ).not.toEqual([]);
+      before = proof;
+    }
+  });
+
+  it("are met by functions that exist", () => {
+    const all = readdirSync(join(ROOT, "examples", name)).filter((file) => file.endsWith(".py"));
+    const source = all.map((file) => readFileSync(join(ROOT, "examples", name, file), "utf8")).join("\n");
+    for (const [, , place = ""] of lines.map(cells)) {
+      const named = [...place.matchAll(/`([^`]+)`/g)].map(([, each = ""]) => each);
+      expect(named.length, place).toBeGreaterThan(0);
+      for (const each of named) {
+        const found = each.endsWith(".py") ? all.includes(each) : source.includes(`def ${each.split(".").at(-1)}(`);
+        expect(found, each).toBe(true);
+      }
+    }
+  });
 });
 
 /** The source of a test file, or "" for a folder of tests; null if there is none of that name. */
