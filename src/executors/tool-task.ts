@@ -27,6 +27,17 @@ export type GrantedCall = { callId: string; tool: Tool; input: unknown };
 export async function callGranted(
   run: RunCaller,
   { callId, tool, input }: GrantedCall,
+  deps: ToolDeps,
+): Promise<ToolCallEnd> {
+  const end = await madeCall(run, { callId, tool, input }, deps);
+  await run.callWithRetry<void>((stub) => stub.endTool(callId, end.report));
+  return end;
+}
+
+/** Calls a tool whose permit was granted. The permit is the caller's to return. */
+async function madeCall(
+  run: RunCaller,
+  { callId, tool, input }: GrantedCall,
   { toolHosts, controller }: ToolDeps,
 ): Promise<ToolCallEnd> {
   const named = { callId, tool: tool.name };
@@ -36,14 +47,9 @@ export async function callGranted(
   const renewed = (): Promise<boolean> => run.callOnce<boolean>((stub) => stub.heartbeatTool(named));
   const timer = timerWithSocket({ run, owner: { kind: "tool", ...named }, renewed, controller });
   const deps = { fetch, now: Date.now, timer, controller };
-  const end =
-    refusal !== null
-      ? uncalled(tool, refusal)
-      : checked.ok
-        ? await makeToolCall({ ...tool, url: checked.url }, { body, runId: run.runId }, deps)
-        : uncalled(tool, notAllowed(tool, checked.problem));
-  await run.callWithRetry<void>((stub) => stub.endTool(callId, end.report));
-  return end;
+  if (refusal !== null) return uncalled(tool, refusal);
+  if (!checked.ok) return uncalled(tool, notAllowed(tool, checked.problem));
+  return await makeToolCall({ ...tool, url: checked.url }, { body, runId: run.runId }, deps);
 }
 
 function uncalled({ name: tool }: Tool, reason: Reason): ToolCallEnd {
@@ -128,7 +134,9 @@ async function resultOf(
     const isRefused = granted?.ok === false;
     const mayCall = !isStopped && granted.ok && !(isRepeated && !granted.tool.idempotent);
     if (mayCall) {
-      const { value, report } = await callGranted(run, { callId: call.callId, tool: granted.tool, input }, deps);
+      const { value, report } = await madeCall(run, { callId: call.callId, tool: granted.tool, input }, deps);
+      // The model need not wait for the line in the log; a permit that is not returned ends by itself, with a line.
+      run.callWithRetry<void>((stub) => stub.endTool(call.callId, report)).catch(() => undefined);
       if (report.reason !== null) return `Error: ${toWire(report.reason).error.message}`;
       return textOf(value);
     }
