@@ -56,6 +56,7 @@ import { stepsDocument } from "./steps/cascade.ts";
 import { sampledFields } from "./steps/samples.ts";
 import { toolUseFields } from "./steps/tool-use.ts";
 import { usageDocument } from "./query.ts";
+import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 
 /** How much a call matters. */
 export const tierName = z.enum(TIER_NAMES).optional().meta({
@@ -307,6 +308,14 @@ export function parseBatch(
   value: unknown,
   promptOf: PromptReader = promptCall,
 ): Parsed<BatchRequest & { calls: BatchCall[] }> {
+  return atOnce(batchParsing(value, promptOf));
+}
+
+/** The same in slices: a small body may have as many calls as a large one. */
+export function* batchParsing(
+  value: unknown,
+  promptOf: PromptReader = promptCall,
+): Sliced<Parsed<BatchRequest & { calls: BatchCall[] }>> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
   const envelope = parseEnvelope(value);
@@ -314,7 +323,7 @@ export function parseBatch(
   const { shared } = envelope.value;
   if (envelope.value.times !== undefined) return copiesOf(envelope.value, envelope.value.times);
   const named = new Map<string, ContextReference>();
-  const calls = callsOf(envelope.value, promptOf);
+  const calls = yield* callsOf(envelope.value, promptOf);
   if (!calls.ok) return calls;
   const ids = namesOf(calls.value.map(({ id }) => id));
   const hasTiers = calls.value.some(({ facts }) => facts.tier !== undefined);
@@ -330,7 +339,7 @@ export function parseBatch(
 /** The batch of one call, so many times. */
 function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { calls: BatchCall[] }> {
   const { shared } = envelope;
-  const read = callsOf(envelope, promptCall);
+  const read = atOnce(callsOf(envelope, promptCall));
   if (!read.ok) return read;
   const named = new Map<string, ContextReference>();
   for (const { context } of read.value) noteContext(named, context);
@@ -346,7 +355,7 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
   };
 }
 
-function callsOf(envelope: Envelope, promptOf: PromptReader): Parsed<BatchCall[]> {
+function callsOf(envelope: Envelope, promptOf: PromptReader): Sliced<Parsed<BatchCall[]>> {
   const { settings } = envelope;
   if (envelope.items === undefined) {
     return eachCall(envelope.prompts, (prompt, index) => promptOf(prompt, index, settings));
@@ -507,15 +516,17 @@ function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   return null;
 }
 
-function eachCall<T>(
+function* eachCall<T>(
   inputs: readonly T[],
   callOf: (input: T, index: number) => Parsed<BatchCall>,
-): Parsed<BatchCall[]> {
+): Sliced<Parsed<BatchCall[]>> {
+  const slice = new SliceCount();
   const calls: BatchCall[] = [];
   for (const [index, input] of inputs.entries()) {
     const call = callOf(input, index);
     if (!call.ok) return call;
     calls.push(call.value);
+    if (slice.add(call.value.facts.promptBytes)) yield;
   }
   return { ok: true, value: calls };
 }

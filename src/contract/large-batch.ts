@@ -7,10 +7,10 @@ import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } fro
 import type { CallSettings } from "./call-options.ts";
 import {
   batchItem,
+  batchParsing,
   itemCall,
   namesOf,
   noteContext,
-  parseBatch,
   parseEnvelope,
   promptCall,
   tiersOf,
@@ -51,7 +51,7 @@ export function* batchReading(bytes: Uint8Array, reading = NATIVE): Sliced<Parse
   }
   const body = jsonOf(bytes);
   const native = body.ok ? reading.nativeOf(body.value) : body;
-  return native.ok ? parseBatch(native.value, reading.promptOf) : native;
+  return native.ok ? yield* batchParsing(native.value, reading.promptOf) : native;
 }
 
 /**

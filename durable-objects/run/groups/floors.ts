@@ -54,8 +54,7 @@ function* floorsOf(
   for (const part of parts) {
     for (const page of part) {
       for (const facts of readFacts(page.facts, models)) {
-        // Copies of one call have one object of facts.
-        if (last === null || last.facts !== facts) {
+        if (last === null || !costsAs(last.facts, facts)) {
           const target = run.targets.resolve(facts.model);
           // A tool costs nothing.
           if (run.replay?.hasAnswer(facts) === true || "reason" in target || target.tool !== undefined) continue;
@@ -69,3 +68,14 @@ function* floorsOf(
     }
   }
 }
+
+/** Whether the floor of a call is that of another one, without a look at all of it: copies are one object, and many calls are plain and alike. */
+function costsAs(known: SlotFacts, facts: SlotFacts): boolean {
+  if (known === facts) return true;
+  for (const name of PLAIN) if (known[name] !== facts[name]) return false;
+  return Object.keys(known).length === PLAIN_FIELDS && Object.keys(facts).length === PLAIN_FIELDS;
+}
+
+const PLAIN = ["promptBytes", "messageCount", "model", "maxTokens", "mediaParts", "priority", "timeoutMs"] as const;
+/** Those, and the number of the model. */
+const PLAIN_FIELDS = PLAIN.length + 1;

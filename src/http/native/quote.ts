@@ -13,6 +13,7 @@ import { PAGES_CALL_CHARS_MAX } from "../../limits.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { excessOf } from "../../objects/clients/groups/open-group.ts";
 import { settled } from "../../objects/clients/settlements.ts";
+import { inSlices, pause, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
 
 /** Quotes every slot: its worst case, which is what would be reserved, and what it likely costs. */
 export async function quoteBatch(c: Context<AppEnv>, runId: string, request: BatchRequest): Promise<Response> {
@@ -22,7 +23,8 @@ export async function quoteBatch(c: Context<AppEnv>, runId: string, request: Bat
     quotesOf(run, request),
     run.callWithRetry<BudgetDocument | null>((stub) => stub.budget()),
   ]);
-  return c.json(replyOf(quotes, budget));
+  const body = (await inSlices(replyText(quotes, budget), pause)).join("");
+  return c.body(body, 200, { "content-type": "application/json" });
 }
 
 /** The quotes of all slots, which the run object makes in parts: an RPC carries 32 MB. */
@@ -46,8 +48,10 @@ async function quotesOf(run: RunCaller, request: BatchRequest): Promise<Quote[]>
     part.push({ ...page, calls: "" });
     partChars += page.facts.length;
   };
+  const slice = new SliceCount();
   for (const call of calls) {
     const page = builder.add(call);
+    if (page !== null && slice.add(page.calls.length + page.facts.length)) await pause();
     const tooLarge = excessOf(builder);
     if (tooLarge !== null) throw new Refusal(tooLarge);
     if (page !== null) keep(page);
@@ -68,7 +72,34 @@ async function quotesOfCopies(run: RunCaller, { calls, ...request }: BatchReques
   return quotes.flatMap((quote) => Array<Quote>(calls.length).fill(quote));
 }
 
-function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): QuoteReply {
+/** The text of the reply in pieces, made in slices: it has a line for each call. */
+function* replyText(quotes: readonly Quote[], budget: BudgetDocument | null): Sliced<string[]> {
+  const slice = new SliceCount();
+  const pieces = [`${JSON.stringify(headOf(quotes, budget)).slice(0, -1)},"items":[`];
+  let last: Quote | undefined;
+  let figures = "";
+  for (const [index, quote] of quotes.entries()) {
+    // Copies of one call have one quote.
+    if (last !== quote) figures = JSON.stringify(figuresOf(quote)).slice(1);
+    last = quote;
+    const piece = `${index === 0 ? "" : ","}{"index":${index},${figures}`;
+    pieces.push(piece);
+    if (slice.add(piece.length)) yield;
+  }
+  pieces.push("]}");
+  return pieces;
+}
+
+function figuresOf(quote: Quote): Omit<QuoteReply["items"][number], "index"> {
+  return {
+    worst_usd: usdOf(quote.worstNanoUsd),
+    likely_usd: usdOf(quote.likelyNanoUsd),
+    prompt_tokens_max: quote.promptTokensMax,
+    completion_tokens_max: quote.completionTokensMax,
+  };
+}
+
+function headOf(quotes: readonly Quote[], budget: BudgetDocument | null): Omit<QuoteReply, "items"> {
   const sum = (of: (quote: Quote) => number): number => quotes.reduce((total, quote) => total + of(quote), 0);
   const worstUsd = usdOf(sum((quote) => quote.worstNanoUsd));
   const worst = {
@@ -84,12 +115,5 @@ function replyOf(quotes: readonly Quote[], budget: BudgetDocument | null): Quote
     likely_usd: usdOf(sum((quote) => quote.likelyNanoUsd)),
     remaining_usd: budget?.usd.remaining ?? null,
     fits: DIMENSIONS.every((dimension) => worst[dimension] <= (budget?.[dimension]?.remaining ?? Infinity)),
-    items: quotes.map((quote, index) => ({
-      index,
-      worst_usd: usdOf(quote.worstNanoUsd),
-      likely_usd: usdOf(quote.likelyNanoUsd),
-      prompt_tokens_max: quote.promptTokensMax,
-      completion_tokens_max: quote.completionTokensMax,
-    })),
   };
 }

@@ -9,6 +9,8 @@ import { clientEventsReading } from "../../../src/contract/events.ts";
 import { aggregationOf } from "../../../src/http/replies/aggregation.ts";
 import {
   CLIENT_EVENTS_PER_POST_MAX,
+  ITEMS_PER_BATCH_MAX,
+  LARGE_BODY_BYTES_MIN,
   SLICE_CHARS_MAX,
   SLICE_PIECE_CHARS,
   SUBTREE_LOOKS_AT_ONCE,
@@ -80,6 +82,12 @@ describe("between two pauses", () => {
     // Each is counted and written: the object serves others after 16 of them.
     expect(stepsOf(preparing(events))).toBeGreaterThanOrEqual(CLIENT_EVENTS_PER_POST_MAX / 17);
     expect(atOnce(preparing(events))).toMatchObject({ bytes: CLIENT_EVENTS_PER_POST_MAX * json.length });
+  });
+
+  it("a few thousand calls of a small batch are read", () => {
+    const bytes = new TextEncoder().encode(JSON.stringify({ prompts: Array(ITEMS_PER_BATCH_MAX).fill("a") }));
+    expect(bytes.length).toBeLessThan(LARGE_BODY_BYTES_MIN);
+    expect(stepsOf(batchReading(bytes))).toBeGreaterThan((ITEMS_PER_BATCH_MAX * SLICE_PIECE_CHARS) / SLICE_CHARS_MAX);
   });
 
   it("a quarter of a megabyte of a large batch is read", () => {
