@@ -5,6 +5,7 @@ import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import { pause } from "../text/bytes/slices.ts";
 import { excessIn } from "../text/json/depth.ts";
+import { parseRelayed } from "./relayed-numbers.ts";
 import { describeFault, jsonFault } from "../text/json/validate.ts";
 
 const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.+-]+\+)?json$/;
@@ -52,7 +53,7 @@ export function jsonOf(bytes: Uint8Array): Parsed<unknown> {
   if (!text.ok) return text;
   if (text.value.trim() === "") return invalid(null, "is empty; expected a JSON object");
   try {
-    const value: unknown = JSON.parse(text.value);
+    const value = parseRelayed(text.value);
     return { ok: true, value };
   } catch {
     return invalid(null, problemOf(bytes));

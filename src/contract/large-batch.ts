@@ -2,6 +2,7 @@
  * The body of a batch, from bytes to calls. A large one is checked and read piece by piece, twice: once before anything
  * of it is stored or sent, and once more while it is. Only its bytes are in memory, outside the heap.
  */
+import { parseRelayed } from "./relayed-numbers.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
@@ -154,7 +155,8 @@ function readItem(element: unknown, index: number, settings: CallSettings): Pars
 
 function parsePiece(piece: Uint8Array): unknown[] | null {
   try {
-    return JSON.parse(`[${decoder.decode(piece)}]`);
+    const calls = parseRelayed(`[${decoder.decode(piece)}]`);
+    return Array.isArray(calls) ? calls : null;
   } catch {
     return null;
   }

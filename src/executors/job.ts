@@ -1,6 +1,6 @@
 /** The attempt of a slot, as the executor that has claimed its job makes it. */
 import type { CallBody } from "../call.ts";
-import { tryParseExact } from "../text/json/exact.ts";
+import { parseExact, tryParseExact } from "../text/json/exact.ts";
 import { readCall } from "../run/queue/call-page.ts";
 import type { Job, Settlement } from "../objects/methods/groups.ts";
 import { repairedBody } from "../text/schema/repair.ts";
@@ -17,7 +17,7 @@ export async function attemptJob(
   deps: JobPlace,
 ): Promise<Settlement> {
   if (round !== undefined) return { attemptId, outcome: await deps.callTools.round(attempt, round) };
-  const body = withAdded(readCall(callJson, defaultsJson), added);
+  const body = withAdded(readCall(callJson, defaultsJson, parseExact), added);
   const outcome = await attemptCall(attempt, repair === undefined ? body : repairedBody(body, repair), deps);
   return { attemptId, outcome, ...takeSamples() };
 }

@@ -1,4 +1,5 @@
 /** The lines of a batch's files: those that go to a provider, and those that come back, on their way into the run. */
+import { parseExact } from "../../text/json/exact.ts";
 import { batchUrl, type BatchedEndpoint } from "../../batch/endpoints.ts";
 import type { CallBody, Lease } from "../../call.ts";
 import { readCall } from "../../run/queue/call-page.ts";
@@ -18,7 +19,7 @@ export type Page = Extract<ProviderClaim, { kind: "page" }>;
 
 /** A line of the input file; null = the upstream has no such request. */
 export function lineOf({ lease, callJson }: ProviderJob, defaultsJson: string, upstream: Upstream): string | null {
-  const body = readCall(callJson, defaultsJson);
+  const body = readCall(callJson, defaultsJson, parseExact);
   const built = body.raw === undefined ? chatOf(upstream, lease, body) : buildRawRequest(upstream, lease, body.raw);
   if (!built.ok) return null;
   const url = batchUrl(endpointOf(body) ?? "chat");

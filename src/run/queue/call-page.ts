@@ -193,12 +193,16 @@ function entriesOver(params: Readonly<Record<string, unknown>>, shared: Readonly
 
 /**
  * The body of a stored call: its group's defaults, overridden by its own fields, and by its own entries of `params`. Throws if either
- * text is not JSON.
+ * text is not JSON. `parse`: how their numbers are read.
  */
-export function readCall(callJson: string, defaultsJson: string): CallBody {
-  const defaults: SharedBody = JSON.parse(defaultsJson);
-  const call: CallBody = JSON.parse(callJson);
+export function readCall(callJson: string, defaultsJson: string, parse: (text: string) => unknown = parsed): CallBody {
+  const defaults = Object.assign<SharedBody, unknown>({}, parse(defaultsJson));
+  const call = Object.assign<CallBody, unknown>({}, parse(callJson));
   const body = { ...defaults, ...call };
   if (defaults.params !== undefined && call.params !== undefined) body.params = { ...defaults.params, ...call.params };
   return body;
+}
+
+function parsed(text: string): unknown {
+  return JSON.parse(text);
 }

@@ -18,10 +18,20 @@ const LONG_NUMBER = /[\d.]{16}/;
  */
 export function tryParseExact(text: string): unknown {
   try {
-    return LONG_NUMBER.test(text) ? JSON.parse(text, exactNumber) : JSON.parse(text);
+    return parseExact(text);
   } catch {
     return undefined;
   }
+}
+
+/** The same; throws if the text is no JSON. */
+export function parseExact(text: string): unknown {
+  return mayLoseDigits(text) ? JSON.parse(text, exactNumber) : JSON.parse(text);
+}
+
+/** Whether a text may have a number that loses digits: few do. */
+export function mayLoseDigits(text: string): boolean {
+  return LONG_NUMBER.test(text);
 }
 
 /** Whether a value stands for a number with all its digits. */
