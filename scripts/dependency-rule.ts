@@ -57,6 +57,7 @@ const ZOD = /^zod$/;
 const OPENAPI = /^@asteasolutions\/zod-to-openapi$/;
 const HONO = /^hono(\/|$)/;
 const IP = /^ipaddr\.js$/;
+const AWS = /^aws4fetch$/;
 const HEAP = /^tinyqueue$/;
 const MCP = /^@modelcontextprotocol\/server$/;
 const PLATFORM = /^cloudflare:/;
@@ -91,7 +92,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   providers: {
     parts: ["recordings", "json", "formats", "schema", "simulated", "renewed"],
     types: ["core"],
-    packages: [ZOD],
+    // The signatures of AWS are a library's.
+    packages: [ZOD, AWS],
   },
   contract: {
     // Of the Batch API the schemas of its files and uploads.

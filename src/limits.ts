@@ -151,6 +151,17 @@ export const ROUTES_MAX = 256;
  * may stop once. It is the end of what else could go round for as long as keys stop and come back.
  */
 export const CHOICE_ATTEMPTS_MAX = 64;
+/** Query parameters of one upstream: providers name one or two, and all are in the address of each request. */
+export const QUERY_PARAMETERS_MAX = 16;
+/**
+ * Time before its end at which a fetched access token is renewed, ms: an attempt that starts with a token may be held up before it is
+ * sent, and clocks differ by seconds.
+ */
+export const TOKEN_RENEWED_BEFORE_MS = 300_000;
+/** Longest wait for an access token, ms: an endpoint for tokens answers within a second, and the attempt waits meanwhile. */
+export const TOKEN_FETCH_MS_MAX = 10_000;
+/** Access tokens that an isolate keeps: one for each key of a deployment, which has a few dozen. */
+export const TOKENS_KEPT_MAX = 256;
 /** Keys of one upstream: a provider gives an organisation dozens at most, and each is compared at each dispatch. */
 export const UPSTREAM_KEYS_MAX = 32;
 /**

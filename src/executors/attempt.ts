@@ -13,10 +13,13 @@ import { pulledFetch, type PullRun } from "../objects/clients/pulled-fetch.ts";
 import { simulatedAnswer } from "../providers/simulated/provider.ts";
 import { attempt } from "../providers/attempt.ts";
 import { failed } from "../providers/classify.ts";
+import { withQuery } from "../providers/config/address.ts";
 import { underKey } from "../providers/config/keys.ts";
 import type { Sampled } from "../objects/methods/types.ts";
 import { gateNameOf } from "../providers/config/keys.ts";
 import type { Upstream } from "../providers/config/types.ts";
+import type { ReadyUpstream } from "../providers/credentials/access-tokens.ts";
+import { signedFetch } from "../providers/credentials/signed-fetch.ts";
 import { endpointUrl, relayHeaders } from "../providers/endpoints.ts";
 import { senderOf, type ExchangeDeps, type StartTimer } from "../providers/exchange.ts";
 import type { Sender } from "../providers/kinds/kind.ts";
@@ -38,6 +41,7 @@ import { CallHistories } from "../providers/stream-choice.ts";
 import { RelayedContent, withContent } from "./tracing/content.ts";
 import { withTrace } from "./tracing/trace-headers.ts";
 import { connectOnce } from "./connect-once.ts";
+import { accessTokens, forgetRefused } from "./credentials.ts";
 
 /** An attempt as its executor makes it: what permits it, what stops it, and what keeps its time and its lease. */
 export type Attempt = {
@@ -94,8 +98,11 @@ export async function attemptCall(made: Attempt, stored: CallBody, place: Attemp
   const { lease, controller, timer, requests, headersArrived } = made;
   const { upstreams, headersLimited, run, callTools } = place;
   if (stored.tool !== undefined && callTools !== undefined) return await callTools.task(made, stored);
-  const upstream = upstreamOf(lease, upstreams);
-  if (upstream === null) return unsent(notConfigured(lease));
+  const configured = upstreamOf(lease, upstreams);
+  if (configured === null) return unsent(notConfigured(lease));
+  const ready = await readyOf(configured, run);
+  if (!ready.ok) return keyless(ready);
+  const { upstream } = ready;
   const tape = await tapeOfCall(upstream, lease, stored, run);
   if (tape !== null && !(tape instanceof TapedCall)) return untapedOutcome(tape);
   const context = stored.context === undefined ? null : new ContextCall(stored.context, run);
@@ -103,8 +110,8 @@ export async function attemptCall(made: Attempt, stored: CallBody, place: Attemp
   // An item on the board keeps no other call of this executor from its headers.
   if (isPulled(upstream)) headersArrived?.();
   const endpoint = body.raw?.endpoint ?? "chat";
-  const plain = SENDERS[kindOf(upstream).sends]({ lease, endpoint, signal: controller.signal, run });
-  const deps = exchangeDeps(upstream, { lease, controller, timer }, plain);
+  const plain = SENDERS[kindOf(upstream).sends]({ upstream, lease, endpoint, signal: controller.signal, run });
+  const deps = exchangeDeps({ upstream, configured }, { lease, controller, timer }, plain);
   const sending = context === null ? deps.fetch : context.fetchWith(deps.fetch);
   const answering = tape === null ? sending : tape.fetchWith(sending);
   const fetch = lease.leads === true ? announcing(answering, begunOf(lease, run)) : answering;
@@ -150,11 +157,14 @@ export async function attemptRelay(
   { upstreams, run }: Pick<AttemptPlace, "upstreams"> & { run: TapeRun & Notified },
 ): Promise<RelayAnswered | RelayFailure> {
   const { bytes, facts, query, header } = relayedRequest;
-  const upstream = upstreamOf(lease, upstreams);
-  if (upstream === null) return unsentRelay(notConfigured(lease), null);
+  const configured = upstreamOf(lease, upstreams);
+  if (configured === null) return unsentRelay(notConfigured(lease), null);
   const { endpoint, stream, base64 } = facts;
-  const target = endpointUrl(upstream, endpoint);
-  if (!target.ok) return unsentRelay(target.reason, upstream);
+  const target = endpointUrl(configured, endpoint, lease.model);
+  if (!target.ok) return unsentRelay(target.reason, configured);
+  const ready = await readyOf(configured, run);
+  if (!ready.ok) return { kind: "failed", outcome: keyless(ready), answer: null, upstream: configured };
+  const { upstream } = ready;
   const tape = await tapeOfRelay(upstream, lease, relayedRequest, run);
   if (tape !== null && !(tape instanceof TapedCall)) {
     return { kind: "failed", outcome: untapedOutcome(tape), answer: null, upstream };
@@ -167,7 +177,7 @@ export async function attemptRelay(
     lease,
     endpoint,
     request: {
-      url: `${target.url}${query}`,
+      url: withQuery(target.url, query.slice(1)),
       headers: relayHeaders(await withTrace(upstream, lease, run.runId), header),
       body: rewriteRequest(bytes, facts, { model, cap, capField: upstream.capField, includeUsage: true }),
     },
@@ -179,8 +189,8 @@ export async function attemptRelay(
     costUsdOf: (usage: Parameters<typeof chargeOf>[0]) => usdOf(chargeOf(usage, price, lease.priced).usd),
   };
   const pipe = (): IdentityTransformStream => new IdentityTransformStream();
-  const network = SENDERS[kindOf(upstream).sends]({ lease, endpoint, signal: controller.signal });
-  const exchanged = exchangeDeps(upstream, { lease, controller, timer }, network);
+  const network = SENDERS[kindOf(upstream).sends]({ upstream, lease, endpoint, signal: controller.signal });
+  const exchanged = exchangeDeps({ upstream, configured }, { lease, controller, timer }, network);
   const sending = tape === null ? exchanged.fetch : tape.fetchWith(exchanged.fetch);
   const content = RelayedContent.of(upstream, relayedRequest);
   const fetch = content === null ? sending : content.fetchWith(sending);
@@ -226,13 +236,26 @@ function notConfigured({ upstream, key }: Lease): Reason {
   return { reason: "misconfigured", variable: "UPSTREAMS", message };
 }
 
+/** The upstream with a key that can be sent. Nothing is sent to a tape, so nothing is fetched for it. */
+async function readyOf(upstream: Upstream, owner: object): Promise<ReadyUpstream> {
+  return upstream.cassette?.mode === "replay" ? { ok: true, upstream } : await accessTokens.ready(upstream, owner);
+}
+
+/** The outcome of an attempt without a key that could be sent. It costs nothing. */
+function keyless({ reason, retryable, stop }: ReadyUpstream & { ok: false }): Outcome {
+  const failure = failed(retryable ? "transient" : "rejected", reason);
+  return { ...failure, ...(stop === undefined ? {} : { stop }), unsent: true, latencyMs: 0 };
+}
+
+/** `configured`: the upstream with the key that its configuration names, in place of the one that is sent. */
 function exchangeDeps(
-  upstream: Upstream,
+  { upstream, configured }: { upstream: Upstream; configured: Upstream },
   { lease, controller, timer }: Attempt,
   send: ExchangeDeps["fetch"],
 ): ExchangeDeps {
   const headersSeen = (response: Response, sentMs: number): void => {
     const shown = kindOf(upstream).limitHeaders;
+    forgetRefused(configured, response);
     rates.see(gateNameOf(lease.upstream, lease.key), response, { sentMs, nowMs: Date.now(), shown });
   };
   const reach = upstream.connectsFirst === true ? { reach: (url: string) => reached.look(url) } : {};
@@ -240,11 +263,11 @@ function exchangeDeps(
 }
 
 /** What a sender needs; `run` absent = of a relayed call, which no pull worker gets. */
-type Sending = { lease: Lease; endpoint: Endpoint; signal: AbortSignal; run?: PullRun };
+type Sending = { upstream: Upstream; lease: Lease; endpoint: Endpoint; signal: AbortSignal; run?: PullRun };
 
 /** How an attempt reaches its upstream, by its kind. */
 const SENDERS: Readonly<Record<Sender, (sending: Sending) => ExchangeDeps["fetch"]>> = {
-  network: () => fetch,
+  network: ({ upstream }) => signedFetch(upstream, fetch),
   simulated: simulatedFetch,
   pull: ({ run, lease, signal }) => {
     if (run === undefined) throw new Error(`pull workers take no relayed calls, such as ${lease.attemptId}`);

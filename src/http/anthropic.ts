@@ -5,8 +5,10 @@ import { requireRun } from "./auth/middleware.ts";
 import type { AppEnv } from "./context.ts";
 import { readJsonBytes } from "../contract/body.ts";
 import { Refusal } from "../errors.ts";
+import { accessTokens } from "../executors/credentials.ts";
 import { RunCaller } from "../objects/clients/caller.ts";
 import { discard, readBody } from "../providers/read-body.ts";
+import { signedFetch } from "../providers/credentials/signed-fetch.ts";
 import { answerHeaders, endpointUrl, relayHeaders } from "../providers/endpoints.ts";
 import { kindOf } from "../providers/kinds/table.ts";
 import { requestReading } from "../providers/formats/request/read.ts";
@@ -38,15 +40,17 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
   if (!resolved.ok) throw new Refusal(resolved.reason);
   const upstream = config.upstreams.find(({ name }) => name === resolved.target.upstream);
   if (upstream === undefined) throw new Error(`upstream ${resolved.target.upstream} is not in its own configuration`);
-  const target = endpointUrl(upstream, "messages");
+  const target = endpointUrl(upstream, "messages", resolved.target.model, "/count_tokens");
   if (!target.ok) throw new Refusal(target.reason);
   const { countTokens: counted } = kindOf(upstream);
   if (counted !== undefined) return c.json({ input_tokens: counted(body.value.length) });
   requireUntaped(upstream, "token counts");
+  const ready = await accessTokens.ready(upstream, c.req.raw);
+  if (!ready.ok) throw new Refusal(ready.reason);
   const sent = rewriteRequest(body.value, read.value, { model: resolved.target.model, cap: null, includeUsage: false });
-  const headers = relayHeaders(upstream, (name) => c.req.header(name));
+  const headers = relayHeaders(ready.upstream, (name) => c.req.header(name));
   const init = { method: "POST", headers, body: sent, redirect: "manual", signal: c.req.raw.signal } as const;
-  const answer = await fetch(`${target.url}/count_tokens`, init).catch(() => null);
+  const answer = await signedFetch(upstream, fetch)(target.url, init).catch(() => null);
   const status = answer?.status ?? null;
   const isOwn = status !== null && status !== 401 && status !== 403 && !(status >= 300 && status < 400);
   const words = answer !== null && isOwn ? await readBody(answer).catch(() => null) : null;
@@ -56,8 +60,8 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
     const retryable = status === null || isOwn;
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable });
   }
-  return new Response(redacted(words.text, upstream), {
+  return new Response(redacted(words.text, ready.upstream), {
     status: answer.status,
-    headers: answerHeaders(answer.headers, upstream),
+    headers: answerHeaders(answer.headers, ready.upstream),
   });
 }

@@ -1,22 +1,30 @@
 /** The endpoints that are relayed byte for byte: their URLs at an upstream, and the headers of requests and answers. */
 import type { Reason } from "../errors.ts";
+import { addressOf } from "./config/address.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Endpoint } from "../call.ts";
 import { keyHeadersOf, kindOf } from "./kinds/table.ts";
+import { noAddress } from "./kinds/no-address.ts";
 import { withoutOwnSecrets } from "./redact.ts";
 
 /** Headers of the client that are forwarded to an upstream; no others are. */
 const CLIENT_HEADERS = ["accept", "openai-beta", "anthropic-version", "anthropic-beta"];
 
-/** The URL of an endpoint at an upstream, or why the upstream has none: protocols are not translated into each other. */
+/**
+ * The URL of an endpoint at an upstream for a model, or why the upstream has none: protocols are not translated into each other.
+ * `below`: a path below the endpoint.
+ */
 export function endpointUrl(
   upstream: Upstream,
   endpoint: Endpoint,
+  model: string,
+  below = "",
 ): { ok: true; url: string } | { ok: false; reason: Reason } {
   const { endpoints, otherEndpoints } = kindOf(upstream);
   const path = endpoints[endpoint];
   if (path === undefined) return refused(otherEndpoints(upstream.name));
-  return { ok: true, url: `${upstream.baseUrl}${path}` };
+  const url = addressOf(upstream, `${path}${below}`, model);
+  return url === null ? noAddress(upstream.name) : { ok: true, url };
 }
 
 /** The headers of a request to an upstream, with its key: never log or return them. `client` looks up a client's header. */

@@ -1,6 +1,7 @@
 /** The models that an upstream itself lists, for patterns in the configuration. */
 import * as z from "zod";
 import { MODELS_BYTES_MAX, NAME_CHARS_MAX } from "../limits.ts";
+import { hasModelPlace, withQuery } from "./config/address.ts";
 import type { Upstream } from "./config/types.ts";
 import { matchesPattern } from "./config/pattern.ts";
 import { keyHeadersOf, kindOf } from "./kinds/table.ts";
@@ -26,11 +27,13 @@ export type ListedModel = { id: string; created: number };
 
 /** The request for an upstream's list of models; null for an upstream that has no list. */
 export function modelsRequest(upstream: Upstream): { url: string; headers: Record<string, string> } | null {
-  const { baseUrl, cassette } = upstream;
+  const { cassette, auth } = upstream;
   const kind = kindOf(upstream);
   if (kind.models === null || cassette?.mode === "replay") return null;
+  // The providers with such keys list their models elsewhere, in a form of their own; so does Azure for its deployments.
+  if ((auth !== undefined && auth.type !== "header") || hasModelPlace(upstream.baseUrl)) return null;
   const headers = { accept: "application/json", ...kind.headers, ...upstream.headers, ...keyHeadersOf(upstream) };
-  return { url: `${baseUrl}${kind.models}`, headers };
+  return { url: withQuery(`${upstream.baseUrl}${kind.models}`, upstream.query ?? ""), headers };
 }
 
 /** The models of an upstream's answer that its patterns allow, without invalid entries; empty for an answer that is no list. */

@@ -6,6 +6,7 @@
 import type { Classification } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { NAME_CHARS_MAX, UPSTREAM_MESSAGE_CHARS_MAX } from "../limits.ts";
+import { secretParts } from "./config/auth.ts";
 import type { Upstream } from "./config/types.ts";
 
 /** Replaces a credential. */
@@ -25,13 +26,14 @@ const CREDENTIALS =
   /\bbearer\s+[^\s"',;]+|\b(?:sk|pk|rk|gsk|xai|fw|nvapi|hf|r8|pplx|api|key)[-_][\w*.-]{6,}|\bAIza[\w*-]{6,}/gi;
 
 /** The parts of an upstream's configuration that must not appear in answers. */
-type Secrets = Pick<Upstream, "apiKey" | "keys" | "headers">;
+type Secrets = Pick<Upstream, "apiKey" | "keys" | "auth" | "headers">;
 
 /**
  * This upstream's own keys, whichever of them was sent, and the configured header values that are long enough to be secrets.
  */
-export function ownSecrets({ apiKey, keys, headers }: Secrets): string[] {
-  const secrets = keys !== undefined ? keys.map(({ key }) => key) : apiKey === null || apiKey === "" ? [] : [apiKey];
+export function ownSecrets({ apiKey, keys, auth, headers }: Secrets): string[] {
+  const own = apiKey === null || apiKey === "" ? [] : [apiKey];
+  const secrets = (keys !== undefined ? keys.map(({ key }) => key) : own).flatMap((key) => secretParts(key, auth));
   for (const name in headers) {
     const value = headers[name];
     if (value === undefined || PUBLIC_HEADERS.has(name)) continue;

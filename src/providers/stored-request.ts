@@ -25,7 +25,7 @@ const decoder = new TextDecoder();
 
 /** The HTTP request of one attempt at a raw request; a stream is refused. */
 export function buildRawRequest(upstream: Upstream, lease: Lease, { endpoint, json }: Raw): BuiltRequest {
-  const target = endpointUrl(upstream, endpoint);
+  const target = endpointUrl(upstream, endpoint, lease.model);
   if (!target.ok) return target;
   const bytes = encoder.encode(json);
   const facts = readRequest(endpoint, bytes);

@@ -9,7 +9,7 @@ import type { Step } from "./blocks.ts";
 
 export async function acceptConfiguration({ block, form }: Step & { kind: "configuration" }): Promise<void> {
   const vars = await varsOf(block.code, form);
-  const secrets = [...JSON.stringify(vars).matchAll(/secret:(\w+)/g)].map(([, name = ""]) => [name, "sk-a-key"]);
+  const secrets = [...JSON.stringify(vars).matchAll(/secret:(\w+)/g)].map(([, name = ""]) => [name, secretOf(name)]);
   const gateway = await startGateway({ vars: { ...Object.fromEntries(secrets), ...vars } });
   try {
     await gateway.openRun({ budget: { usd: 0.01 } });
@@ -18,6 +18,13 @@ export async function acceptConfiguration({ block, form }: Step & { kind: "confi
   } finally {
     await gateway.stop();
   }
+}
+
+/** A secret of the form that its name says. */
+function secretOf(name: string): string {
+  if (name.startsWith("AWS_")) return "AKIAEXAMPLE:a-secret-key";
+  if (!name.endsWith("SERVICE_ACCOUNT")) return "sk-a-key";
+  return JSON.stringify({ client_email: "run@project.example", private_key: "-----BEGIN PRIVATE KEY-----" });
 }
 
 async function varsOf(code: string, form: "env" | "toml" | "upstreams"): Promise<Record<string, unknown>> {

@@ -5,6 +5,7 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/pr
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { z } from "zod";
 import { WINDOW_MS_MAX } from "../../src/limits.ts";
 import { RUNTIMES } from "../stubs/language.ts";
 import { send, type Gateway } from "../support/gateway.ts";
@@ -44,7 +45,7 @@ export async function runPage(
     // On a busy machine, calls that a block sends together arrive further apart than the default window.
     const { token } = await gateway.openRun({ name: path, budget: { usd: 1, calls: 1_000 }, window_ms: WINDOW_MS_MAX });
     const here = (text: string) => addressed(inPlaceOf(text, { url: gateway.url, token }));
-    for (const step of steps) {
+    for (const step of merged(steps)) {
       if (step.kind === "file") await writeFile(join(folder, step.name), here(step.block.code));
       if (step.kind === "request") await sendRequest(step, gateway, token);
       if (step.kind === "configuration") await acceptConfiguration(step);
@@ -138,4 +139,23 @@ async function sendRequest(step: Step & { kind: "request" }, gateway: Gateway, t
   const answer = await send(gateway.url + path, { method, headers, body: block.code, token: credential });
   const text = await answer.text();
   if (!answer.ok) throw new Error(`line ${block.line}: ${method} ${path} answers ${answer.status}: ${text}`);
+}
+
+/** The steps, with all blocks of UPSTREAMS that name different upstreams as one: one gateway tries a whole page of them. */
+function merged(steps: readonly Step[]): Step[] {
+  const isUpstreams = (step: Step): boolean => step.kind === "configuration" && step.form === "upstreams";
+  const [first, ...others] = steps.filter(isUpstreams);
+  if (first === undefined || others.length === 0) return [...steps];
+  const blocks = [first, ...others].map(({ block }) =>
+    Object.entries(z.record(z.string(), z.unknown()).parse(JSON.parse(block.code))),
+  );
+  const all = blocks.flat();
+  const together = Object.fromEntries(all);
+  if (Object.keys(together).length < all.length) return [...steps];
+  const one: Step = {
+    kind: "configuration",
+    form: "upstreams",
+    block: { ...first.block, code: JSON.stringify(together) },
+  };
+  return [one, ...steps.filter((step) => !isUpstreams(step))];
 }

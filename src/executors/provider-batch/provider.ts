@@ -7,6 +7,7 @@ import { LineSplitter } from "../../batch/lines.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
 import { errorWords } from "../../providers/formats/response/error.ts";
+import { withQuery } from "../../providers/config/address.ts";
 import { keyHeadersOf } from "../../providers/kinds/table.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { discard, readBody } from "../../providers/read-body.ts";
@@ -156,14 +157,17 @@ class Requests {
 
   /** Sends a request. Redirects are not followed: they could carry the key to another host. */
   async send(method: string, path: string, body: string | FormData | null): Promise<Sent<Response>> {
-    const { baseUrl } = this.#upstream;
+    const { baseUrl, query } = this.#upstream;
     // Called on its own: workerd's fetch refuses to be a method of another object.
     const { fetch, timeout, now } = this.#deps;
     const init: RequestInit = { method, headers: this.#headers(typeof body === "string"), redirect: "manual" };
     if (body !== null) init.body = body;
     let response: Response;
     try {
-      response = await fetch(`${baseUrl}${path}`, { ...init, signal: timeout(PROVIDER_REQUEST_MS_MAX) });
+      response = await fetch(withQuery(`${baseUrl}${path}`, query ?? ""), {
+        ...init,
+        signal: timeout(PROVIDER_REQUEST_MS_MAX),
+      });
     } catch {
       return { ok: false, why: "unknown", retryAfterMs: null, status: null };
     }

@@ -5,8 +5,11 @@ import type { AppEnv } from "../context.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
 import { NAME_CHARS_MAX } from "../../limits.ts";
+import { accessTokens } from "../../executors/credentials.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { upstreamAt } from "../../providers/config/keys.ts";
+import { addressOf, hasModelPlace } from "../../providers/config/address.ts";
+import { signedFetch } from "../../providers/credentials/signed-fetch.ts";
 import { answerHeaders, relayHeaders } from "../../providers/endpoints.ts";
 import { kindOf } from "../../providers/kinds/table.ts";
 import { relay } from "../relay/relay.ts";
@@ -39,12 +42,23 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
   if (hint !== undefined)
     throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}`, hint });
   requireUntaped(upstream, "stored responses");
-  const url = new URL(`${upstream.baseUrl}/responses/${encodeURIComponent(id)}${rest}`);
+  const address = hasModelPlace(upstream.baseUrl)
+    ? null
+    : addressOf(upstream, `/responses/${encodeURIComponent(id)}${rest}`, "");
+  if (address === null) throw new Refusal({ reason: "not_found", what: `response ${id.slice(0, NAME_CHARS_MAX)}` });
+  const ready = await accessTokens.ready(upstream, c.req.raw);
+  if (!ready.ok) throw new Refusal(ready.reason);
+  const url = new URL(address);
   for (const name of QUERY) for (const value of c.req.queries(name) ?? []) url.searchParams.append(name, value);
-  const headers = relayHeaders(upstream, (name) => c.req.header(name));
+  const headers = relayHeaders(ready.upstream, (name) => c.req.header(name));
   let answer: Response;
   try {
-    answer = await fetch(url, { method, headers, redirect: "manual", signal: c.req.raw.signal });
+    answer = await signedFetch(upstream, fetch)(url.href, {
+      method,
+      headers,
+      redirect: "manual",
+      signal: c.req.raw.signal,
+    });
   } catch {
     const message = `${upstream.name} could not be reached for a response that it stores`;
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status: null, message, retryable: true });
@@ -55,8 +69,8 @@ async function forwardToStore(c: Context<AppEnv>, method: "GET" | "DELETE" | "PO
     const message = `${upstream.name} refused the gateway's request for a response that it stores (status ${status})`;
     throw new Refusal({ reason: "upstream_error", upstream: upstream.name, status, message, retryable: false });
   }
-  const body = answer.body === null ? null : redactedStream(answer.body, upstream);
-  return new Response(body, { status, headers: answerHeaders(answer.headers, upstream) });
+  const body = answer.body === null ? null : redactedStream(answer.body, ready.upstream);
+  return new Response(body, { status, headers: answerHeaders(answer.headers, ready.upstream) });
 }
 
 /** Pauses between look-ups of a response that may be about to be recorded, ms: recording takes a few, on a busy machine more. */

@@ -18,8 +18,13 @@ const FRAMING_HEADERS = new Set([
 ]);
 
 /** The key of an upstream; null where none is configured. */
-export function resolveKey(configured: string | undefined, vars: Record<string, unknown>): Resolved<string | null> {
-  return configured === undefined || configured === "" ? { ok: true, value: null } : resolveSecret(configured, vars);
+export function resolveKey(
+  configured: string | undefined,
+  vars: Record<string, unknown>,
+  goesInto: "header" | "text" = "header",
+): Resolved<string | null> {
+  if (configured === undefined || configured === "") return { ok: true, value: null };
+  return resolveSecret(configured, vars, goesInto);
 }
 
 /** Configured headers by lower-case name. Those in `keyHeaders` contradict a key that is sent in one of them. */
@@ -42,7 +47,12 @@ export function resolveHeaders(
   return { ok: true, value: headers };
 }
 
-function resolveSecret(configured: string, vars: Record<string, unknown>): Resolved<string> {
+/** `goesInto`: where the value is sent; a `text` may contain anything. */
+function resolveSecret(
+  configured: string,
+  vars: Record<string, unknown>,
+  goesInto: "header" | "text" = "header",
+): Resolved<string> {
   const wrong = (message: string) => ({ ok: false as const, field: [], message });
   const secret = SECRET_REFERENCE.exec(configured)?.[1];
   const value = secret === undefined ? configured : vars[secret];
@@ -51,6 +61,7 @@ function resolveSecret(configured: string, vars: Record<string, unknown>): Resol
   }
   const whose = secret === undefined ? "contains" : `reads the secret ${secret}, which contains`;
   if (typeof value !== "string") return wrong(`${whose} something other than text`);
+  if (goesInto === "text") return { ok: true, value };
   if (HEADER_VALUE.test(value) && value.trim() === value) return { ok: true, value };
   return wrong(`${whose} a line break, outer white space or a character that no header can carry`);
 }

@@ -23,6 +23,8 @@ import {
   UPSTREAM_IN_FLIGHT_MAX,
   UPSTREAM_KEYS_MAX,
 } from "../../limits.ts";
+import { modelPlaceFault, queryField } from "./address.ts";
+import { authField } from "./auth.ts";
 import { adaptiveField, adaptiveOf } from "./adaptive.ts";
 import { hedgeField, hedgeOf } from "./hedge.ts";
 import type { Price, Upstream } from "./types.ts";
@@ -127,6 +129,8 @@ export const remoteFields = {
     .min(1, { error: keysError })
     .max(UPSTREAM_KEYS_MAX, { error: keysError })
     .optional(),
+  auth: authField,
+  query: queryField,
   headers: z
     .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
     .default({}),
@@ -194,7 +198,10 @@ function checkBaseUrl(text: string, route: string, ctx: z.RefinementCtx): void {
   const url = new URL(text);
   if (url.protocol !== "http:" && url.protocol !== "https:") return refuse("must be an http or https URL");
   if (url.username !== "" || url.password !== "") return refuse("must not contain credentials: use api_key");
-  if (text.includes("?") || text.includes("#")) return refuse("must not contain a query or fragment");
+  if (text.includes("?") || text.includes("#"))
+    return refuse("must not contain a query or fragment: parameters go into query");
+  const misplaced = modelPlaceFault(url);
+  if (misplaced !== null) return refuse(misplaced);
   if (url.pathname.replace(/\/+$/, "").endsWith(route)) refuse(`must not end in ${route}, which is added to it`);
 }
 

@@ -1,4 +1,5 @@
 /** The keys of an upstream: one or none (`api_key`), or several (`keys`), of which each attempt uses one. */
+import { checkedKey, type Auth } from "./auth.ts";
 import { resolveKey, type Resolved } from "./credentials.ts";
 import type { Upstream, UpstreamKey } from "./types.ts";
 
@@ -7,11 +8,15 @@ type Keys = Pick<Upstream, "apiKey" | "keys">;
 
 /** Reads `api_key` or `keys` of an upstream's configuration, of which at most one may be set. */
 export function resolveKeys(
-  { api_key: single, keys: listed }: { api_key?: string | undefined; keys?: readonly string[] | undefined },
+  {
+    api_key: single,
+    keys: listed,
+    auth,
+  }: { api_key?: string | undefined; keys?: readonly string[] | undefined; auth?: Auth | undefined },
   vars: Record<string, unknown>,
 ): Resolved<Keys> {
   if (listed === undefined) {
-    const read = resolveKey(single, vars);
+    const read = keyFor(auth, single, vars);
     return read.ok ? { ok: true, value: { apiKey: read.value } } : { ...read, field: ["api_key"] };
   }
   if (single !== undefined) return wrong([], "contradicts api_key: set one of the two");
@@ -20,11 +25,23 @@ export function resolveKeys(
     const name = reference.slice("secret:".length);
     const twin = keys.findIndex((known) => known.name === name);
     if (twin !== -1) return wrong([String(index)], `is the same secret as keys.${twin}: name each once`);
-    const read = resolveKey(reference, vars);
+    const read = keyFor(auth, reference, vars);
     if (!read.ok) return wrong([String(index)], read.message);
     if (read.value !== null) keys.push({ name, key: read.value });
   }
   return { ok: true, value: { apiKey: keys[0]?.key ?? null, keys } };
+}
+
+/** A key that fits `auth`. The JSON of a service account may have several lines, since it is never sent. */
+function keyFor(
+  auth: Auth | undefined,
+  configured: string | undefined,
+  vars: Record<string, unknown>,
+): Resolved<string | null> {
+  const read = resolveKey(configured, vars, auth?.type === "google" ? "text" : "header");
+  if (!read.ok) return read;
+  const checked = checkedKey(auth, read.value);
+  return checked.ok ? read : checked;
 }
 
 function wrong(field: readonly string[], message: string): { ok: false; field: readonly string[]; message: string } {

@@ -1,5 +1,6 @@
 /** What upstreams have that are reached over HTTP: their base URL, their keys and their headers. */
 import type * as z from "zod";
+import { authHeaderNames } from "./auth.ts";
 import { resolveHeaders } from "./credentials.ts";
 import type { remoteFields } from "./fields.ts";
 import { resolveKeys } from "./keys.ts";
@@ -8,7 +9,7 @@ import type { Upstream } from "./types.ts";
 
 type Fields = z.infer<z.ZodObject<typeof remoteFields>>;
 
-type Remote = Pick<Upstream, "apiKey" | "keys" | "headers" | "streamUsage" | "traces">;
+type Remote = Pick<Upstream, "apiKey" | "auth" | "keys" | "query" | "headers" | "streamUsage" | "traces">;
 
 /** Resolves keys and headers. `keyHeaders`: headers that the gateway sets itself if there is a key. */
 export function remoteOf(
@@ -18,20 +19,22 @@ export function remoteOf(
 ): { ok: true; remote: Remote } | (ParsedUpstreams & { ok: false }) {
   const keys = resolveKeys(fields, vars);
   if (!keys.ok) return wrong([name, ...keys.field], keys.message);
-  const headers = resolveHeaders(fields.headers, vars, keys.value.apiKey === null ? [] : keyHeaders);
+  const headers = resolveHeaders(
+    fields.headers,
+    vars,
+    keys.value.apiKey === null ? [] : authHeaderNames(fields.auth, keyHeaders),
+  );
   if (!headers.ok) return wrong([name, "headers", ...headers.field], headers.message);
+  const query = new URLSearchParams(fields.query).toString();
   return {
     ok: true,
     remote: {
       ...keys.value,
+      ...(fields.auth === undefined ? {} : { auth: fields.auth }),
+      ...(query === "" ? {} : { query }),
       headers: headers.value,
       streamUsage: fields.stream_usage,
       ...(fields.traceparent ? { traces: "client" } : {}),
     },
   };
-}
-
-/** A base URL as it is stored. */
-export function withoutEndSlash(url: string): string {
-  return new URL(url).href.replace(/\/+$/, "");
 }

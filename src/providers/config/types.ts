@@ -3,6 +3,7 @@ import type { CassetteMode } from "../../recordings/types.ts";
 import type { PromptCache } from "../cache-rules.ts";
 import type { TokenBounds } from "../../run/money/estimate.ts";
 import type { TokenPrice } from "../../run/money/token-price.ts";
+import type { Auth } from "./auth.ts";
 import type { HedgeRule } from "../../call.ts";
 import type { BatchTerms } from "../../run/leases/shard.ts";
 import type { Adaptive } from "../../gate/settings.ts";
@@ -26,10 +27,17 @@ export type KindName = "openai" | "anthropic" | "simulated" | "pull";
 export type Upstream = {
   name: string;
   kind: KindName;
-  /** Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. */
+  /**
+   * Without a trailing slash, and for `anthropic` without the version's `/v1`; empty for `simulated`. `{model}` in it stands for the
+   * model of a request.
+   */
   baseUrl: string;
+  /** The parameters of every request, encoded and without a `?`; absent = none. */
+  query?: string;
   /** The provider key itself, resolved from its secret; null = none is sent. With `keys`, that of the present request. */
   apiKey: string | null;
+  /** How the key is shown, where that is not as its kind does. */
+  auth?: Auth;
   /** Set if the upstream has several keys: dispatch chooses one for each attempt. */
   keys?: readonly UpstreamKey[];
   headers: Record<string, string>;

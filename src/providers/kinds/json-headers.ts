@@ -1,17 +1,15 @@
 /** The headers of an attempt that asks for JSON, with the upstream's key: never log or return them. */
+import { authHeaders } from "../config/auth.ts";
 import type { Upstream } from "../config/types.ts";
 import type { Kind } from "./kind.ts";
 
-export function jsonHeaders(
-  { headers, apiKey }: Upstream,
-  kind: Pick<Kind, "headers" | "keyHeaders">,
-): Record<string, string> {
+export function jsonHeaders(upstream: Upstream, kind: Pick<Kind, "headers" | "keyHeaders">): Record<string, string> {
   return {
     "content-type": "application/json",
     accept: "application/json",
     "user-agent": "fanout",
     ...kind.headers,
-    ...headers,
-    ...(apiKey === null ? undefined : kind.keyHeaders(apiKey)),
+    ...upstream.headers,
+    ...authHeaders(upstream, kind.keyHeaders),
   };
 }

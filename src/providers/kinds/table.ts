@@ -1,4 +1,5 @@
 /** The table of kinds: a new kind is its record, a line here, and its name in `config/types.ts`. */
+import { authHeaders } from "../config/auth.ts";
 import type { KindName, Upstream } from "../config/types.ts";
 import { anthropic } from "./anthropic/kind.ts";
 import type { Kind } from "./kind.ts";
@@ -15,8 +16,8 @@ export function kindOf({ kind }: Pick<Upstream, "kind">): Kind {
 }
 
 /** The headers that carry an upstream's key: never log or return them. Empty if it has none. */
-export function keyHeadersOf({ kind, apiKey }: Pick<Upstream, "kind" | "apiKey">): Record<string, string> {
-  return apiKey === null ? {} : KINDS[kind].keyHeaders(apiKey);
+export function keyHeadersOf(upstream: Pick<Upstream, "kind" | "apiKey" | "auth">): Record<string, string> {
+  return authHeaders(upstream, KINDS[upstream.kind].keyHeaders);
 }
 
 /** Whether requests to an upstream go over the network. */

@@ -50,6 +50,20 @@ export const STOP_RULES: readonly StopRule[] = [
     source: "RFC 9110, 15.5.2; OpenAI, error codes: invalid authentication or key, or no member of the organization",
   },
   {
+    stop: "insufficient_quota",
+    statuses: [429],
+    words: /\bused up your daily free allocation\b/i,
+    source: "Cloudflare Workers AI, errors: 3036, account limited",
+  },
+  {
+    stop: "invalid_key",
+    statuses: [400, 403],
+    words:
+      /\b(api key not valid|incorrect api key provided|security token included in the request|make sure your api key is valid|request signature we calculated)\b/i,
+    source:
+      "Gemini API: a 400; xAI: a 400; AWS, common errors: UnrecognizedClientException, SignatureDoesNotMatch, a 403",
+  },
+  {
     stop: "forbidden",
     statuses: [403],
     words: /\b(api key|account|organi[sz]ation|project|credentials?|country|region|suspended|deactivated|disabled)\b/i,

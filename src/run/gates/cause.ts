@@ -21,10 +21,10 @@ export function accepts({ on }: Choice, cause: FallbackCause | null): boolean {
   return cause !== null && on.includes(cause);
 }
 
-/** OpenAI and llama.cpp name a code. Anthropic, vLLM and others say it in words, with status 400 or 413. */
+/** OpenAI, Cerebras and llama.cpp name a code. Others say it in words, with status 400, 413 or 422: those below are in docs/providers.md. */
 const LENGTH_CODES: ReadonlySet<string> = new Set(["contextlengthexceeded", "exceedcontextsizeerror"]);
 const LENGTH_MESSAGE =
-  /\bprompt is too long\b|\bmaximum context length\b|\bcontext (window|length|size)\b.*\bexceed|\bexceed\w*\b.*\bcontext (window|length|size)\b/i;
+  /\b(prompt|input) is too long\b|\bmaximum (context|prompt) length\b|\binput token count\b.*\bexceeds\b|\blonger than the model's context length\b|\bcontext length of only\b|\bcontext (window|length|size)\b.*\bexceed|\bexceed\w*\b.*\bcontext (window|length|size)\b/i;
 
 function isTooLong(reason: Reason): boolean {
   if (reason.reason !== "upstream_error") return false;

@@ -13,12 +13,12 @@ describe("endpointUrl", () => {
     ["embeddings", "https://acme.test/v1/embeddings"],
     ["responses", "https://acme.test/v1/responses"],
   ] as const)("asks for %s below the base_url of an openai upstream, and at no anthropic one", (endpoint, url) => {
-    expect(endpointUrl(openai, endpoint)).toEqual({ ok: true, url });
-    expect(endpointUrl(anthropic, endpoint)).toMatchObject({
+    expect(endpointUrl(openai, endpoint, "m")).toEqual({ ok: true, url });
+    expect(endpointUrl(anthropic, endpoint, "m")).toMatchObject({
       ok: false,
       reason: { reason: "invalid_request", param: "model" },
     });
-    expect(endpointUrl(simulated, endpoint).ok).toBe(true);
+    expect(endpointUrl(simulated, endpoint, "m").ok).toBe(true);
   });
 
   it("asks for messages at an anthropic upstream, and at no openai one", () => {

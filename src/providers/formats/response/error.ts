@@ -73,8 +73,11 @@ function described(error: Record<string, unknown>, afterStart: boolean): AnswerE
 
 function messageIn(json: unknown): string | null {
   if (!isRecord(json)) return null;
-  const { error, message, detail } = json;
+  const { error, errors, message, detail } = json;
   if (typeof error === "string") return error;
+  // Cloudflare's API lists its errors.
+  const listed: unknown = Array.isArray(errors) ? errors[0] : null;
+  if (isRecord(listed) && typeof listed["message"] === "string") return listed["message"];
   if (isRecord(error) && typeof error["message"] === "string") return error["message"];
   if (typeof message === "string") return message;
   return typeof detail === "string" ? detail : null;

@@ -4,7 +4,8 @@ import { PROMPT_TOKENS_FIXED_ANTHROPIC } from "../../../limits.ts";
 import { messagesOutputFormat } from "../../../text/schema/forms.ts";
 import { baseUrlField, commonFields, commonOf, pricesOf, remoteFields, type CacheWrites } from "../../config/fields.ts";
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
-import { remoteOf, withoutEndSlash } from "../../config/remote.ts";
+import { storedBaseUrl } from "../../config/address.ts";
+import { remoteOf } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
 import { readAnthropicMessage } from "../../formats/anthropic/answer.ts";
 import { COMMON_LIMIT_HEADERS } from "../../limits/rate-headers.ts";
@@ -54,7 +55,7 @@ function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
     name,
     kind: "anthropic",
     // Anthropic's clients are given its base URL without the version, OpenAI's with it: both are understood.
-    baseUrl: withoutEndSlash(withoutEndSlash(fields.base_url).replace(/\/v1$/, "")),
+    baseUrl: storedBaseUrl(storedBaseUrl(fields.base_url).replace(/\/v1$/, "")),
     ...read.remote,
     ...commonOf(fields, {
       models: ["*"],

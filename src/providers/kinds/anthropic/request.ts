@@ -5,10 +5,12 @@ import { isRecord } from "../../../text/json/record.ts";
 import { conversationOf } from "../../formats/anthropic/conversation.ts";
 import { translatedTools } from "../../formats/anthropic/tools.ts";
 import { messagesOutputFormat } from "../../../text/schema/forms.ts";
+import { addressOf } from "../../config/address.ts";
 import type { Upstream } from "../../config/types.ts";
 import { forwardedParams } from "../forwarded.ts";
 import { jsonHeaders } from "../json-headers.ts";
 import type { BuiltRequest, UpstreamRequest } from "../kind.ts";
+import { noAddress } from "../no-address.ts";
 
 /** Version of the API that is spoken here; a configured header of that name wins. */
 export const VERSION_HEADERS = { "anthropic-version": "2023-06-01" } as const;
@@ -37,8 +39,10 @@ export function buildAnthropicRequest(upstream: Upstream, lease: Lease, body: Ca
     ...translated.params,
     ...outputConfig(body),
   });
+  const url = addressOf(upstream, "/v1/messages", lease.model);
+  if (url === null) return noAddress(upstream.name);
   const request: UpstreamRequest = {
-    url: `${upstream.baseUrl}/v1/messages`,
+    url,
     headers: jsonHeaders(upstream, { headers: VERSION_HEADERS, keyHeaders }),
     body: `${fields.slice(0, -1)},"messages":[${messages.join(",")}]}`,
   };

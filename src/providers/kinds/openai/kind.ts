@@ -5,7 +5,8 @@ import { providerAt } from "../../../run/money/prices.ts";
 import type { TokenPrice } from "../../../run/money/token-price.ts";
 import { baseUrlField, batchField, commonFields, commonOf, pricesOf, remoteFields } from "../../config/fields.ts";
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
-import { remoteOf, withoutEndSlash } from "../../config/remote.ts";
+import { hasModelPlace, storedBaseUrl } from "../../config/address.ts";
+import { remoteOf } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
 import { readCompletion } from "../../formats/response/chat.ts";
 import { COMMON_LIMIT_HEADERS } from "../../limits/rate-headers.ts";
@@ -45,7 +46,7 @@ export const openai: Kind = {
   models: "/models",
   headers: {},
   keyHeaders: bearer,
-  request: (upstream, lease, body) => ({ ok: true, request: buildRequest(upstream, lease, body) }),
+  request: buildRequest,
   takesSchema: () => true,
   readAnswer: readCompletion,
   streams: "chat",
@@ -64,14 +65,19 @@ function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
   const upstream: Upstream = {
     name,
     kind: "openai",
-    baseUrl: withoutEndSlash(fields.base_url),
+    baseUrl: storedBaseUrl(fields.base_url),
     ...read.remote,
-    batch: fields.batch,
+    ...(hasBatches(fields) ? { batch: fields.batch } : {}),
     ...commonOf(fields, { models: ["*"], bounds: TEMPLATE }),
     capField: fields.cap_field ?? defaultCapField(fields.base_url),
     prices: pricesOf(fields.prices ?? {}, WRITTEN_UNASKED),
   };
   return { ok: true, upstreams: [upstream] };
+}
+
+/** A Batch API lies beside the endpoints, so an address with the model in its path has none; nor has one that Google or AWS protects. */
+function hasBatches({ base_url: baseUrl, auth }: z.infer<typeof schema>): boolean {
+  return !hasModelPlace(storedBaseUrl(baseUrl)) && (auth === undefined || auth.type === "header");
 }
 
 /** OpenAI's newer models refuse `max_tokens`; most other servers know nothing else. */

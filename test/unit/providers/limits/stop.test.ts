@@ -86,9 +86,13 @@ describe("a failure of the key", () => {
     for (const rule of STOP_RULES) {
       expect(rule.source).not.toBe("");
       const [status = 0] = rule.statuses;
-      const message = ["credit balance is too low", "account suspended", ""].find(
-        (text) => rule.words?.test(text) ?? true,
-      );
+      const message = [
+        "credit balance is too low",
+        "account suspended",
+        "used up your daily free allocation",
+        "API key not valid",
+        "",
+      ].find((text) => rule.words?.test(text) ?? true);
       expect(stopOf(status, { message: message ?? "", codes: [...(rule.codes ?? [])] })).toBe(rule.stop);
     }
   });

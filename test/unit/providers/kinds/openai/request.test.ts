@@ -1,8 +1,15 @@
 import { describe, expect, it } from "vitest";
 import { OWN_PARAMS } from "../../../../../src/providers/formats/request/own-params.ts";
 import { CAP_SPELLINGS } from "../../../../../src/providers/formats/request/request-fields.ts";
-import { buildRequest } from "../../../../../src/providers/kinds/openai/request.ts";
+import { buildRequest as built } from "../../../../../src/providers/kinds/openai/request.ts";
+import type { UpstreamRequest } from "../../../../../src/providers/kinds/kind.ts";
 import { KEY, makeLease, makeUpstream } from "../../make.ts";
+
+function buildRequest(...job: Parameters<typeof built>): UpstreamRequest {
+  const request = built(...job);
+  if (!request.ok) throw new Error(request.reason.reason);
+  return request.request;
+}
 
 describe("buildRequest", () => {
   it("posts a prompt as the user message, system first", () => {
