@@ -3,16 +3,7 @@ import * as z from "zod";
 import { NAME_CHARS_MAX } from "../../limits.ts";
 import { isRecord } from "../../text/json/record.ts";
 import type { Resolved } from "./credentials.ts";
-import type { Upstream } from "./types.ts";
-
-/**
- * `header`: the key itself, in a header of that name, after a scheme unless it is empty. `google`: the key is the JSON of a
- * service account, for which short-lived tokens are fetched. `aws`: the key signs each request (Signature Version 4).
- */
-export type Auth =
-  | { type: "header"; header: string; scheme: string }
-  | { type: "google"; scope: string }
-  | { type: "aws"; region: string; service: string };
+import type { Auth, Upstream } from "./types.ts";
 
 const text = (error: string, pattern: RegExp) =>
   z.string({ error }).max(NAME_CHARS_MAX, { error }).regex(pattern, { error });

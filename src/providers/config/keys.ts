@@ -1,7 +1,7 @@
 /** The keys of an upstream: one or none (`api_key`), or several (`keys`), of which each attempt uses one. */
-import { checkedKey, type Auth } from "./auth.ts";
+import { checkedKey } from "./auth.ts";
 import { resolveKey, type Resolved } from "./credentials.ts";
-import type { Upstream, UpstreamKey } from "./types.ts";
+import type { Auth, Upstream, UpstreamKey } from "./types.ts";
 
 /** Keys as an upstream has them; `apiKey` is the first of several. */
 type Keys = Pick<Upstream, "apiKey" | "keys">;

@@ -3,7 +3,6 @@ import type { CassetteMode } from "../../recordings/types.ts";
 import type { PromptCache } from "../cache-rules.ts";
 import type { TokenBounds } from "../../run/money/estimate.ts";
 import type { TokenPrice } from "../../run/money/token-price.ts";
-import type { Auth } from "./auth.ts";
 import type { HedgeRule } from "../../call.ts";
 import type { BatchTerms } from "../../run/leases/shard.ts";
 import type { Adaptive } from "../../gate/settings.ts";
@@ -20,6 +19,15 @@ export type UpstreamKey = {
   name: string;
   key: string;
 };
+
+/**
+ * `header`: the key itself, in a header of that name, after a scheme unless it is empty. `google`: the key is the JSON of a
+ * service account, for which short-lived tokens are fetched. `aws`: the key signs each request (Signature Version 4).
+ */
+export type Auth =
+  | { type: "header"; header: string; scheme: string }
+  | { type: "google"; scope: string }
+  | { type: "aws"; region: string; service: string };
 
 /** The kinds of upstreams: `src/providers/kinds` has a record of each. */
 export type KindName = "openai" | "anthropic" | "simulated" | "pull";

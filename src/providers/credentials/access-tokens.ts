@@ -83,8 +83,9 @@ export class AccessTokens {
 }
 
 /** The upstream as its requests with a token see it. */
-function withToken({ keys: _, ...upstream }: Upstream, token: string): Upstream {
-  return { ...upstream, apiKey: token, auth: { type: "header", header: "authorization", scheme: "Bearer" } };
+function withToken(upstream: Upstream, token: string): Upstream {
+  const { keys: _, ...single } = upstream;
+  return { ...single, apiKey: token, auth: { type: "header", header: "authorization", scheme: "Bearer" } };
 }
 
 function failure(upstream: string, { status, message: why }: FetchedToken & { ok: false }): ReadyUpstream {
