@@ -94,7 +94,8 @@ const lease = makeLease({ capTokens: null });
 
 function requestsOf(body: CallBody): string[] {
   const anthropic = buildAnthropicRequest(makeAnthropic(), lease, body);
-  return [buildRequest(makeUpstream(), lease, body).body, anthropic.ok ? anthropic.request.body : "refused"];
+  const openai = buildRequest(makeUpstream(), lease, body);
+  return [openai, anthropic].map((built) => (built.ok ? String(built.request.body) : "refused"));
 }
 
 const NAMES = Object.keys(callSettingsFields).filter((name): name is OptionName => name in SAMPLES);

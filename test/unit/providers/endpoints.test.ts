@@ -22,12 +22,12 @@ describe("endpointUrl", () => {
   });
 
   it("asks for messages at an anthropic upstream, and at no openai one", () => {
-    expect(endpointUrl(anthropic, "messages")).toEqual({ ok: true, url: "https://acme.test/v1/messages" });
-    expect(endpointUrl(openai, "messages")).toMatchObject({
+    expect(endpointUrl(anthropic, "messages", "m")).toEqual({ ok: true, url: "https://acme.test/v1/messages" });
+    expect(endpointUrl(openai, "messages", "m")).toMatchObject({
       ok: false,
       reason: { reason: "invalid_request", param: "model" },
     });
-    expect(endpointUrl(simulated, "messages").ok).toBe(true);
+    expect(endpointUrl(simulated, "messages", "m").ok).toBe(true);
   });
 });
 

@@ -31,7 +31,7 @@ describe.each(names)("the kind %s", (kind) => {
 
   it("has the endpoints of its record, and says of each other why it has it not", () => {
     for (const endpoint of ENDPOINTS) {
-      const target = endpointUrl(upstream, endpoint);
+      const target = endpointUrl(upstream, endpoint, "m");
       const path = record.endpoints[endpoint];
       if (path !== undefined) expect(target).toEqual({ ok: true, url: `${upstream.baseUrl}${path}` });
       else expect(target).toMatchObject({ ok: false, reason: { message: `model: ${record.otherEndpoints("up")}` } });
