@@ -3,8 +3,9 @@
 /**
  * What every command gets. `stdout` and `stderr` write text; `signal` aborts when the user stops the command. `isLive`: standard
  * error is a terminal, so that progress is shown; `isScreen`: standard output is one, so that it can be cleared.
+ * `read`: the text of a file, null if there is none.
  * @typedef {{
- *   env: Record<string, string | undefined>, stdout: (text: string) => void, stderr: (text: string) => void,
+ *   env: Record<string, string | undefined>, read: (path: string) => string | null, stdout: (text: string) => void, stderr: (text: string) => void,
  *   columns: () => number, isLive: boolean, isScreen: boolean, signal: AbortSignal,
  * }} Surroundings
  */
@@ -51,7 +52,9 @@ ${Object.values(COMMANDS)
   .map(({ summary }) => `  ${summary}`)
   .join("\n")}
 
-The gateway is FANOUT_URL (default http://127.0.0.1:8787). The credential is FANOUT_TOKEN, a run's
-token, or ADMIN_KEY, the operator's key; runs and top need the operator's.
+The gateway is --url, or FANOUT_URL (default http://127.0.0.1:8787). The credential is FANOUT_TOKEN, a
+run's token, or ADMIN_KEY, the operator's key: from --token-file, else from the environment, else from
+--env-file or .dev.vars, into which npm start writes the operator's key. runs, top and cassette need
+the operator's key; batch needs a run's token.
 For the options of a command: fanout COMMAND --help
 `;

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 /** `fanout COMMAND`. Plain JavaScript without dependencies, for Node 20 and newer. */
 import { COMMANDS, USAGE } from "./commands.mjs";
+import { readText } from "./credential.mjs";
 import { Failure } from "./batch/failure.mjs";
 import { printable } from "./batch/printable.mjs";
 
@@ -39,6 +40,7 @@ async function main(args) {
     const execute = await command.load();
     const status = await execute(rest, {
       env: { ...process.env },
+      read: readText,
       stdout: (text) => void writeOut(text),
       stderr: (text) => void terminal.write(text),
       columns: () => terminal.columns || 80,

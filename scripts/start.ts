@@ -2,10 +2,11 @@
  * `npm start`: starts the gateway on http://127.0.0.1:8787, without a provider key or an account.
  * The variables PORT and FANOUT_DATA (folder of the runs' state, default .data) apply; `--help` lists the flags.
  */
-import { existsSync, readFileSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { ensureKeys, freshKeys, valueIn } from "./dev-vars.ts";
+import { DEV_VARS, findCredential, readText, type Credential } from "../bin/credential.mjs";
+import { ensureKeys, freshKeys } from "./dev-vars.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { localPlan } from "./local/plan.ts";
 import { StopSignal } from "./local/stop-signal.ts";
@@ -16,7 +17,6 @@ import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
 import { shellWord } from "./token-setting.ts";
 
-const DEV_VARS = join(ROOT, ".dev.vars");
 const PORT_DEFAULT = "8787";
 
 const HELP = `npm start [-- flags]
@@ -24,6 +24,7 @@ const HELP = `npm start [-- flags]
   --ip HOST         address to listen on; default 127.0.0.1
   --persist-to DIR  folder of the runs' state; default FANOUT_DATA, or .data
   --env-file FILE   variables that override those in .dev.vars; can be repeated
+ADMIN_KEY is the environment's, else that of an env file, else that of .dev.vars, into which a new one is written.
 To follow edits of the source, use: npx wrangler dev --persist-to .data`;
 
 process.exitCode = await main();
@@ -47,15 +48,16 @@ async function main(): Promise<number> {
   const given = (flags["env-file"] ?? []).map((file) => resolve(ROOT, file));
   const missing = given.find((file) => !existsSync(file));
   if (missing !== undefined) return fail(`The env file ${missing} does not exist.`);
-  if (!given.some(hasAdminKey) && ensureKeys(DEV_VARS, freshKeys())) {
+  const asked = { names: ["ADMIN_KEY"], envFiles: given } as const;
+  const places = { env: process.env, read: readText };
+  if (typeof findCredential(asked, places) === "string" && ensureKeys(DEV_VARS, freshKeys())) {
     console.log("Wrote a new ADMIN_KEY and a SIGNING_KEY to .dev.vars, which git ignores.");
   }
-  // If several files have a key, the last one counts.
-  const keyFile = given.findLast(hasAdminKey) ?? DEV_VARS;
-  const adminKey = adminKeyIn(keyFile) ?? "";
+  const key = findCredential(asked, places);
+  if (typeof key === "string") return fail(key);
   const dataDir = resolve(ROOT, flags["persist-to"] ?? (process.env["FANOUT_DATA"] || ".data"));
   const envFiles = [...(existsSync(DEV_VARS) ? [DEV_VARS] : []), ...given];
-  return await serve({ host, port, dataDir, envFiles, keyFile, adminKey });
+  return await serve({ host, port, dataDir, envFiles, given, key });
 }
 
 type Serving = {
@@ -63,16 +65,19 @@ type Serving = {
   port: number;
   dataDir: string;
   envFiles: readonly string[];
-  /** The env file with the operator's key. */
-  keyFile: string;
-  adminKey: string;
+  /** The env files that flags have named. */
+  given: readonly string[];
+  /** The operator's key. */
+  key: Credential;
 };
 
 /** Serves until a signal arrives; resolves with the exit status, 128 + the signal's number. */
-async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Serving): Promise<number> {
+async function serve({ host, port, dataDir, envFiles, given, key }: Serving): Promise<number> {
   const stopSignal = new StopSignal();
   const log = (line: string): void => console.error(withoutTokens(line));
-  const plan = localPlan(envFiles);
+  const adminKey = key.value;
+  const planned = localPlan(envFiles);
+  const plan = { ...planned, vars: { ...planned.vars, ADMIN_KEY: adminKey } };
   const unreachable = unreachableUpstreams(plan.vars);
   let gateway: LocalGateway;
   try {
@@ -90,9 +95,9 @@ async function serve({ host, port, dataDir, envFiles, keyFile, adminKey }: Servi
   const isDefault = gateway.url === `http://127.0.0.1:${PORT_DEFAULT}`;
   const tokenFlags = [
     ...(isDefault ? [] : ["--url", gateway.url]),
-    ...(keyFile === DEV_VARS ? [] : ["--env-file", shellWord(keyFile)]),
+    ...given.flatMap((file) => ["--env-file", shellWord(file)]),
   ];
-  console.log(nextSteps(gateway.url, tokenFlags));
+  console.log(nextSteps(gateway.url, tokenFlags, key.from));
   return await stopSignal.stopped(gateway);
 }
 
@@ -112,22 +117,14 @@ function flagsOf(args: string[]) {
   }
 }
 
-function hasAdminKey(file: string): boolean {
-  return adminKeyIn(file) !== undefined;
-}
-
-function adminKeyIn(file: string): string | undefined {
-  return valueIn(readFileSync(file, "utf8"), "ADMIN_KEY");
-}
-
 function portMessage(port: number, host: string, code: string): string {
   if (code === "EADDRINUSE")
     return `Port ${port} is in use. Stop the program that listens on it, or use another port: PORT=8788 npm start`;
   return `Cannot listen on ${host}:${port}: ${code}.`;
 }
 
-/** @param tokenFlags Flags that `npm run token` needs for this gateway. */
-function nextSteps(url: string, tokenFlags: readonly string[]): string {
+/** @param tokenFlags Flags that `npm run token` needs for this gateway. @param keyFrom Where the operator's key is. */
+function nextSteps(url: string, tokenFlags: readonly string[], keyFrom: string): string {
   const flags = tokenFlags.length === 0 ? "" : ` -- ${tokenFlags.join(" ")}`;
   const json = `-H 'content-type: application/json'`;
   return `
@@ -136,7 +133,7 @@ fanout is ready at ${url}. In another terminal, in this folder:
 Open a run:   eval "$(npm run -s token${flags})"   # budget $0.10; sets FANOUT_URL and FANOUT_TOKEN
 Send a batch: curl -s $FANOUT_URL/batch -H "authorization: Bearer $FANOUT_TOKEN" ${json} -d '{"prompts":["one","two","three"]}'
 Python stub:  curl -s $FANOUT_URL/stubs/python -o fanout.py
-See the runs: ${url}/ui   # with the ADMIN_KEY of .dev.vars
+See the runs: ${url}/ui   # with ${keyFrom}
 `;
 }
 

@@ -1,6 +1,6 @@
 /** The settings of `npm run token`, from its arguments and the environment: the run, the gateway and the key. */
 import { parseArgs } from "node:util";
-import { valueIn } from "./dev-vars.ts";
+import { findCredential, type Places } from "../bin/credential.mjs";
 
 const PORT_DEFAULT = "8787";
 
@@ -15,16 +15,16 @@ Opens a run and prints the shell command that sets FANOUT_URL and FANOUT_TOKEN.
   --model      default model of the run; default: the gateway's
   --name       name of the run
   --url        gateway; default: FANOUT_URL, or this machine at PORT or ${PORT_DEFAULT}
-  --env-file   file with ADMIN_KEY; default: the environment, then .dev.vars`;
+  --token-file file with the operator's key, and nothing else
+  --env-file   file with ADMIN_KEY, if the environment has none; default: .dev.vars`;
 
 export type TokenSetting = { url: string; adminKey: string; run: Record<string, unknown> };
 
-type Surroundings = { env: Record<string, string | undefined>; read: (file: string) => string | null };
-
-/** Returns a sentence if something is wrong. @param read Returns the text of a file; null if it is missing. */
-export function tokenSetting(args: readonly string[], { env, read }: Surroundings): TokenSetting | string {
+/** Returns a sentence if something is wrong. */
+export function tokenSetting(args: readonly string[], places: Places): TokenSetting | string {
   const values = parse(args);
   if (typeof values === "string") return `${values}\n\n${USAGE}`;
+  const { env } = places;
   const port = env["PORT"] || PORT_DEFAULT;
   const url = gatewayUrl(values.url ?? (env["FANOUT_URL"] || `http://127.0.0.1:${port}`));
   if (url === null) return "The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).";
@@ -34,13 +34,9 @@ export function tokenSetting(args: readonly string[], { env, read }: Surrounding
     const isNumber = (flag === "usd" ? /^\d+(\.\d+)?$/ : /^\d+$/).test(text ?? "0");
     if (!isNumber) return `--${flag} must be a ${flag === "usd" ? "" : "whole "}number, not ${JSON.stringify(text)}.`;
   }
-  const file = values["env-file"];
-  const fileText = read(file ?? ".dev.vars");
-  if (file !== undefined && fileText === null) return `The env file ${file} does not exist.`;
-  const given = file === undefined ? env["ADMIN_KEY"]?.trim() : undefined;
-  const adminKey = given || valueIn(fileText ?? "", "ADMIN_KEY");
-  if (adminKey === undefined)
-    return "ADMIN_KEY is missing. `npm start` writes one to .dev.vars; otherwise set it in the environment.";
+  const asked = { tokenFile: values["token-file"], envFiles: values["env-file"] };
+  const key = findCredential({ names: ["ADMIN_KEY"], ...asked }, places);
+  if (typeof key === "string") return key;
   const run = {
     budget: {
       ...(usd === undefined && calls !== undefined ? {} : { usd: Number(usd ?? "0.10") }),
@@ -50,7 +46,7 @@ export function tokenSetting(args: readonly string[], { env, read }: Surrounding
     ...(model === undefined ? {} : { default_model: model }),
     ...(name === undefined ? {} : { name }),
   };
-  return { url, adminKey, run };
+  return { url, adminKey: key.value, run };
 }
 
 /** The command with which a POSIX shell sets these variables. */
@@ -67,7 +63,8 @@ export function shellWord(text: string): string {
 function parse(args: readonly string[]) {
   const text = { type: "string" } as const;
   const numbers = { usd: text, calls: text, parallel: text, depth: text };
-  const options = { ...numbers, model: text, name: text, url: text, "env-file": text };
+  const files = { "env-file": { ...text, multiple: true } } as const;
+  const options = { ...numbers, ...files, model: text, name: text, url: text, "token-file": text };
   try {
     return parseArgs({ args: [...args], options }).values;
   } catch (error) {

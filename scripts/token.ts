@@ -1,6 +1,6 @@
 /** `eval "$(npm run -s token)"`: opens a small run and sets FANOUT_URL and FANOUT_TOKEN. */
-import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { readText } from "../bin/credential.mjs";
 import { openRun } from "./open-run.ts";
 import { exportLine, tokenSetting } from "./token-setting.ts";
 import { ROOT } from "./root.ts";
@@ -8,6 +8,8 @@ import { ROOT } from "./root.ts";
 process.exitCode = await main();
 
 async function main(): Promise<number> {
+  // Paths are relative to the checkout, as for `npm start`.
+  const read = (file: string): string | null => readText(resolve(ROOT, file));
   const setting = tokenSetting(process.argv.slice(2), { env: process.env, read });
   if (typeof setting === "string") return fail(setting);
   try {
@@ -17,12 +19,6 @@ async function main(): Promise<number> {
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error));
   }
-}
-
-/** Paths are relative to the checkout, as for `npm start`. */
-function read(file: string): string | null {
-  const path = resolve(ROOT, file);
-  return existsSync(path) ? readFileSync(path, "utf8") : null;
 }
 
 /** Prints to standard error, so that `eval` executes nothing. */

@@ -1,21 +1,18 @@
 /** `npm run watch -- RUN_ID`: shows the events of a run on the terminal. The exit status is 0 when the run has ended. */
 import { once } from "node:events";
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { readText } from "../bin/credential.mjs";
 import { Display } from "./watch/display.ts";
 import { type Ending, follow, type Listener } from "./watch/follow.ts";
 import { ownRun, type Source } from "./watch/gateway.ts";
 import { readLog } from "./watch/log.ts";
 import { type Setting, settingOf } from "./watch/setting.ts";
 import { printable } from "./watch/text.ts";
-import { ROOT } from "./root.ts";
 
 /** Time between two frames, ms: ten per second look smooth and cost little. */
 const FRAME_MS = 100;
 /** Lines that may be buffered for the next frame: a long history is written while it is read. */
 const BACKLOG_MAX = 1_000;
-const DEV_VARS = join(ROOT, ".dev.vars");
 
 const terminal = process.stdout;
 const stop = new AbortController();
@@ -26,8 +23,7 @@ terminal.on("error", () => process.exit(0));
 process.exitCode = await main();
 
 async function main(): Promise<number> {
-  const devVars = existsSync(DEV_VARS) ? readFileSync(DEV_VARS, "utf8") : null;
-  const setting = settingOf(process.argv.slice(2), { env: process.env, devVars });
+  const setting = settingOf(process.argv.slice(2), { env: process.env, read: readText });
   if (typeof setting === "string") return fail(setting);
   const { gateway } = setting;
   const own =

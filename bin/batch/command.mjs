@@ -1,5 +1,4 @@
 /** `fanout batch`: sends a file of prompts as one batch, and writes its answers in order. */
-import { readFileSync } from "node:fs";
 import { addAbortSignal } from "node:stream";
 import { setTimeout as delay } from "node:timers/promises";
 import { Api } from "./server/api.mjs";
@@ -13,7 +12,7 @@ import { USAGE } from "./usage.mjs";
 
 /** @type {import("../commands.mjs").Command} */
 export async function batch(args, surroundings) {
-  const setting = settingOf(args, { env: surroundings.env, readFile: (path) => readFileSync(path, "utf8") });
+  const setting = settingOf(args, surroundings);
   if (setting !== "help") return await send(setting, surroundings);
   surroundings.stdout(USAGE);
   return 0;

@@ -14,7 +14,7 @@ import { countText } from "./progress.mjs";
 
 /**
  * @param {Outcome} outcome
- * @param {{ output: string, quiet: boolean, json: boolean, server: import("./server/credential.mjs").Server, startedAtMs: number }} about
+ * @param {{ output: string, quiet: boolean, json: boolean, server: import("./server/server.mjs").Server, startedAtMs: number }} about
  * @param {Pick<import("./run.mjs").RunDeps, "api" | "display" | "stdout" | "now">} deps
  * @returns {Promise<number>} The exit status.
  */

@@ -1,6 +1,7 @@
 /** The settings of the command, from its arguments and the environment. */
 import { parseArgs } from "node:util";
-import { credentialOf } from "./server/credential.mjs";
+import { serverOf } from "./server/server.mjs";
+import { GATEWAY_OPTIONS } from "../cli/gateway.mjs";
 import { Failure } from "./failure.mjs";
 import { ENDPOINTS } from "./input/request-line.mjs";
 
@@ -11,7 +12,7 @@ import { ENDPOINTS } from "./input/request-line.mjs";
  * @typedef {{
  *   input: { path: string, kind: Kind } | null, output: string, format: Kind | "raw", endpoint: string | null,
  *   serviceTier: string | null,
- *   defaults: import("./input/request-line.mjs").Defaults, server: import("./server/credential.mjs").Server,
+ *   defaults: import("./input/request-line.mjs").Defaults, server: import("./server/server.mjs").Server,
  *   fresh: boolean, quiet: boolean, json: boolean,
  * }} Setting
  */
@@ -27,8 +28,7 @@ const OPTIONS = /** @type {const} */ ({
   temperature: { type: "string" },
   endpoint: { type: "string" },
   "service-tier": { type: "string" },
-  url: { type: "string" },
-  "token-file": { type: "string" },
+  ...GATEWAY_OPTIONS,
   fresh: { type: "boolean", default: false },
   cancel: { type: "boolean", default: false },
   json: { type: "boolean", default: false },
@@ -43,11 +43,11 @@ const KINDS = /** @type {const} */ (["jsonl", "text", "csv"]);
 
 /**
  * @param {readonly string[]} args The arguments after `batch`.
- * @param {{ env: Record<string, string | undefined>, readFile: (path: string) => string }} deps
+ * @param {import("../credential.mjs").Places} places
  * @returns {Setting | "help"}
  * @throws {Failure} with what is wrong.
  */
-export function settingOf(args, deps) {
+export function settingOf(args, places) {
   const { values, positionals } = parse(args);
   if (values.help) return "help";
   const { output, cancel, fresh, quiet, json } = values;
@@ -65,7 +65,7 @@ export function settingOf(args, deps) {
     endpoint: oneOf("endpoint", values.endpoint, ENDPOINTS),
     serviceTier: oneOf("service-tier", values["service-tier"], SERVICE_TIERS),
     defaults: defaultsOf(values),
-    server: credentialOf({ url: values.url, tokenFile: values["token-file"] }, deps),
+    server: serverOf({ url: values.url, tokenFile: values["token-file"], envFiles: values["env-file"] }, places),
     fresh,
     quiet,
     json,

@@ -19,6 +19,7 @@ INPUT  .jsonl  requests (custom_id, method, url, body), or objects with a prompt
 --service-tier batch   through batches of the provider, at their price, within 24 hours
 --url URL              gateway; default: FANOUT_URL, OPENAI_BASE_URL, http://127.0.0.1:8787
 --token-file FILE      file with the run's token; default: FANOUT_TOKEN (or OPENAI_API_KEY)
+--env-file FILE        variables that the environment does not set; default: .dev.vars of a clone
 --fresh                start a new batch, even if one is running for this output
 --cancel               cancel the batch; the next run of the command writes its answers
 --json                 print one object: batch, status, output, completed, failed, causes, run, url,

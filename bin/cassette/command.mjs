@@ -16,7 +16,7 @@ const USAGE = `Usage: fanout cassette COMMAND [options]
   load FILE TAPE                      replace a tape by a file
   clear TAPE                          empty a tape
 
-TAPE is the name that an upstream of the kind cassette has in UPSTREAMS. All commands need ADMIN_KEY, but a diff of two files.
+TAPE is the name that an upstream of the kind cassette has in UPSTREAMS. All commands need the operator's key, but a diff of two files.
 
 Of record and replay:
   --upstream NAME   which upstream, if several record or replay
@@ -25,7 +25,7 @@ Of record and replay:
 The program gets FANOUT_URL and FANOUT_TOKEN, and the same as OPENAI_BASE_URL, OPENAI_API_KEY, ANTHROPIC_BASE_URL and
 ANTHROPIC_API_KEY. It does not get ADMIN_KEY. Exit status: the program's; 1 if a replayed program asked what is not on the tape.
 
-Of all: --json for machines, --url URL of the gateway
+Of all: --json for machines; --url URL, --token-file FILE and --env-file FILE, as fanout --help says
 `;
 
 /** @type {Record<string, import("../commands.mjs").Command>} */

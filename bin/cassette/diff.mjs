@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Failure } from "../batch/failure.mjs";
-import { gatewayOf } from "../cli/gateway.mjs";
+import { GATEWAY_OPTIONS, gatewayOf } from "../cli/gateway.mjs";
 import { parsed, wrong } from "../cli/options.mjs";
 import { saveTape } from "./tapes.mjs";
 
@@ -16,10 +16,10 @@ const SOURCE = fileURLToPath(new URL("../../scripts/cassette/diff.ts", import.me
 const CLONE_NODE = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
 
 /** @type {import("../commands.mjs").Command} */
-export async function diff(args, { env, signal }) {
+export async function diff(args, { env, read, signal }) {
   const { values, positionals } = parsed("cassette", args, {
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
   });
   if (positionals.length !== 2) throw wrong("cassette", "Expected two tapes, each a file or a name.");
   const program = existsSync(BUILT) ? BUILT : SOURCE;
@@ -34,7 +34,7 @@ export async function diff(args, { env, signal }) {
         continue;
       }
       const file = join(folder, `${index}.jsonl`);
-      await saveTape(gatewayOf({ url: values.url, operator: true }, env), name, file, signal);
+      await saveTape(gatewayOf(values, { env, read }, { operator: true }), name, file, signal);
       files.push(file);
     }
     const node = program === SOURCE && existsSync(CLONE_NODE) ? CLONE_NODE : process.execPath;

@@ -5,7 +5,7 @@ import { Failure } from "../batch/failure.mjs";
 import { parseJson } from "../batch/json.mjs";
 import { countText, usdText } from "../batch/progress.mjs";
 import { printable, shellWord } from "../batch/printable.mjs";
-import { gatewayOf, json, request } from "../cli/gateway.mjs";
+import { GATEWAY_OPTIONS, gatewayOf, json, request } from "../cli/gateway.mjs";
 import { amountOf, parsed, wrong } from "../cli/options.mjs";
 import { listAt, numberAt, textAt } from "../cli/table.mjs";
 import { clearTape, loadTape, saveTape, tapesAt } from "./tapes.mjs";
@@ -19,7 +19,7 @@ export async function record(args, surroundings) {
   const asked = askedOf("record", args);
   if (asked.usd === null)
     throw wrong("cassette", "Set a budget, such as --budget 2.00: recording makes real calls, which cost money.");
-  const gateway = gatewayOf({ url: asked.url, operator: true }, surroundings.env);
+  const gateway = gatewayOf(asked.gateway, surroundings, { operator: true });
   const { tape, mode } = await chosen(gateway, asked, ["record", "hybrid"], signal);
   if (mode === "record") await clearTape(gateway, tape, signal);
   const ended = await underRun(gateway, asked, surroundings);
@@ -34,7 +34,7 @@ export async function record(args, surroundings) {
 export async function replay(args, surroundings) {
   const { stdout, stderr, signal } = surroundings;
   const asked = askedOf("replay", args);
-  const gateway = gatewayOf({ url: asked.url, operator: true }, surroundings.env);
+  const gateway = gatewayOf(asked.gateway, surroundings, { operator: true });
   const { tape } = await chosen(gateway, asked, ["replay"], signal);
   await loadTape(gateway, tape, asked.file, signal);
   const ended = await underRun(gateway, asked, surroundings);
@@ -53,7 +53,7 @@ export async function replay(args, surroundings) {
 /**
  * @typedef {{
  *   file: string, program: string, words: string[], usd: number | null, json: boolean,
- *   url: string | undefined, upstream: string | undefined, model: string | undefined,
+ *   gateway: Parameters<typeof gatewayOf>[0], upstream: string | undefined, model: string | undefined,
  * }} Asked
  */
 
@@ -65,14 +65,15 @@ function askedOf(name, args) {
     model: { type: "string" },
     budget: { type: "string" },
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
   });
   const [file] = positionals;
   const [program, ...words] = dashes === -1 ? [] : args.slice(dashes + 1);
   if (file === undefined || positionals.length > 1 || program === undefined)
     throw wrong("cassette", `Expected a file and a program: fanout cassette ${name} FILE -- PROGRAM.`);
-  const { upstream, model, json: isJson, url, budget } = values;
-  return { file, program, words, usd: amountOf("cassette", "budget", budget), json: isJson, url, upstream, model };
+  const { upstream, model, json: isJson, budget } = values;
+  const usd = amountOf("cassette", "budget", budget);
+  return { file, program, words, usd, json: isJson, gateway: values, upstream, model };
 }
 
 /**

@@ -7,16 +7,16 @@ import { Failure } from "../batch/failure.mjs";
 import { memberOf, parseJson } from "../batch/json.mjs";
 import { countText } from "../batch/progress.mjs";
 import { printable, shellWord } from "../batch/printable.mjs";
-import { gatewayOf, json, request } from "../cli/gateway.mjs";
+import { GATEWAY_OPTIONS, gatewayOf, json, request } from "../cli/gateway.mjs";
 import { parsed, wrong } from "../cli/options.mjs";
 import { listAt, numberAt, tableText, textAt } from "../cli/table.mjs";
 
-const OPTIONS = /** @type {const} */ ({ json: { type: "boolean", default: false }, url: { type: "string" } });
+const OPTIONS = /** @type {const} */ ({ json: { type: "boolean", default: false }, ...GATEWAY_OPTIONS });
 
 /** @type {import("../commands.mjs").Command} */
-export async function ls(args, { env, stdout, signal }) {
+export async function ls(args, { env, read, stdout, signal }) {
   const { values } = parsed("cassette", args, OPTIONS);
-  const list = await tapesAt(gatewayOf({ url: values.url, operator: true }, env), signal);
+  const list = await tapesAt(gatewayOf(values, { env, read }, { operator: true }), signal);
   if (values.json) return (stdout(`${JSON.stringify(list)}\n`), 0);
   const rows = list.map((tape) => [
     textAt(tape, "tape"),
@@ -33,12 +33,12 @@ export async function ls(args, { env, stdout, signal }) {
 }
 
 /** @type {import("../commands.mjs").Command} */
-export async function show(args, { env, stdout, signal }) {
+export async function show(args, { env, read, stdout, signal }) {
   const { values, positionals } = parsed("cassette", args, OPTIONS);
   const [tape, wanted] = positionals;
   if (tape === undefined || positionals.length > 2)
     throw wrong("cassette", "Expected a tape, and optionally the number of an exchange.");
-  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: true });
   let number = 0;
   /** @type {(string | number)[][]} */
   const rows = [];
@@ -58,11 +58,11 @@ export async function show(args, { env, stdout, signal }) {
 }
 
 /** @type {import("../commands.mjs").Command} */
-export async function exported(args, { env, stdout, stderr, signal }) {
+export async function exported(args, { env, read, stdout, stderr, signal }) {
   const { values, positionals } = parsed("cassette", args, { ...OPTIONS, output: { type: "string", short: "o" } });
   const [tape] = positionals;
   if (tape === undefined || positionals.length > 1) throw wrong("cassette", "Expected one tape.");
-  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: true });
   if (values.output === "-") {
     for await (const line of linesOf(gateway, tape, signal)) stdout(`${line}\n`);
     return 0;
@@ -75,23 +75,23 @@ export async function exported(args, { env, stdout, stderr, signal }) {
 }
 
 /** @type {import("../commands.mjs").Command} */
-export async function load(args, { env, stdout, stderr, signal }) {
+export async function load(args, { env, read, stdout, stderr, signal }) {
   const { values, positionals } = parsed("cassette", args, OPTIONS);
   const [file, tape] = positionals;
   if (file === undefined || tape === undefined || positionals.length > 2)
     throw wrong("cassette", "Expected a file and a tape.");
-  const document = await loadTape(gatewayOf({ url: values.url, operator: true }, env), tape, file, signal);
+  const document = await loadTape(gatewayOf(values, { env, read }, { operator: true }), tape, file, signal);
   if (values.json) stdout(`${JSON.stringify(document)}\n`);
   else stderr(`${printable(tape)}: ${countText(numberAt(document, "exchanges"))} exchanges\n`);
   return 0;
 }
 
 /** @type {import("../commands.mjs").Command} */
-export async function clear(args, { env, signal }) {
+export async function clear(args, { env, read, signal }) {
   const { values, positionals } = parsed("cassette", args, OPTIONS);
   const [tape] = positionals;
   if (tape === undefined || positionals.length > 1) throw wrong("cassette", "Expected one tape.");
-  await clearTape(gatewayOf({ url: values.url, operator: true }, env), tape, signal);
+  await clearTape(gatewayOf(values, { env, read }, { operator: true }), tape, signal);
   return 0;
 }
 

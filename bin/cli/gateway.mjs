@@ -1,35 +1,38 @@
 /** Requests of the commands to the gateway: which one, with which credential, and what a failure means. */
+import { findCredential } from "../credential.mjs";
 import { Failure } from "../batch/failure.mjs";
 import { memberOf, parseJson, textOf } from "../batch/json.mjs";
 import { printable } from "../batch/printable.mjs";
 
 const URL_DEFAULT = "http://127.0.0.1:8787";
 
-/** `url` has no slash at its end. @typedef {{ url: string, token: string, from: "FANOUT_TOKEN" | "ADMIN_KEY" }} Gateway */
+/** `url` has no slash at its end. @typedef {{ url: string, token: string, from: string, isRunToken: boolean }} Gateway */
+
+/** Options of every command that sends requests. */
+export const GATEWAY_OPTIONS = /** @type {const} */ ({
+  url: { type: "string" },
+  "token-file": { type: "string" },
+  "env-file": { type: "string", multiple: true },
+});
+
+/** What the help of a command says of them. */
+export const GATEWAY_USAGE = "[--url URL] [--token-file FILE] [--env-file FILE]";
 
 /**
- * @param {{ url: string | undefined, operator: boolean }} asked `operator`: only the operator's key will do.
- * @param {Record<string, string | undefined>} env
+ * @param {{ url?: string | undefined, "token-file"?: string | undefined, "env-file"?: string[] | undefined }} values
+ * @param {import("../credential.mjs").Places} places
+ * @param {{ operator: boolean }} asked `operator`: only the operator's key will do.
  * @returns {Gateway}
  */
-export function gatewayOf({ url, operator }, env) {
-  const place = URL.canParse(url ?? "") ? url : (url ?? (env["FANOUT_URL"]?.trim() || URL_DEFAULT));
+export function gatewayOf({ url, "token-file": tokenFile, "env-file": envFiles }, places, { operator }) {
+  const place = URL.canParse(url ?? "") ? url : (url ?? (places.env["FANOUT_URL"]?.trim() || URL_DEFAULT));
   if (place === undefined || !URL.canParse(place) || !/^https?:/.test(place)) {
     throw new Failure("The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).");
   }
-  const names = operator ? /** @type {const} */ (["ADMIN_KEY"]) : /** @type {const} */ (["FANOUT_TOKEN", "ADMIN_KEY"]);
-  for (const from of names) {
-    const token = env[from]?.trim();
-    if (!token) continue;
-    if (!/^[\x21-\x7e]+$/.test(token)) throw new Failure(`${from} contains a character that no key or token has.`);
-    // With the /v1 that OpenAI's clients want, it is the same gateway.
-    return { url: place.replace(/\/+(v1\/*)?$/, ""), token, from };
-  }
-  throw new Failure(
-    operator
-      ? "Set ADMIN_KEY to the operator's key: a run token sees only its own run."
-      : "Set FANOUT_TOKEN to a run's token, or ADMIN_KEY to the operator's key.",
-  );
+  const found = findCredential({ names: operator ? ["ADMIN_KEY"] : ["FANOUT_TOKEN", "ADMIN_KEY"], tokenFile, envFiles }, places);
+  if (typeof found === "string") throw new Failure(found);
+  // With the /v1 that OpenAI's clients want, it is the same gateway.
+  return { url: place.replace(/\/+(v1\/*)?$/, ""), token: found.value, from: found.from, isRunToken: found.isRunToken };
 }
 
 /**
@@ -91,7 +94,7 @@ export const ID_CHARS_SHOWN = 16;
 export async function wholeId(gateway, named, signal) {
   if (!/^run_[0-9a-f]{8,63}$/.test(named)) return named;
   const page =
-    gateway.from === "FANOUT_TOKEN"
+    gateway.isRunToken
       ? { data: [await json(gateway, "/run", { signal })] }
       : await json(gateway, "/runs?limit=100&view=summary", { signal });
   const found = Object.values(page)

@@ -1,17 +1,17 @@
 /** `fanout runs`: the operator's list of runs. */
 import { durationText, usdText } from "../batch/progress.mjs";
-import { gatewayOf, ID_CHARS_SHOWN, json } from "./gateway.mjs";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, ID_CHARS_SHOWN, json } from "./gateway.mjs";
 import { amountOf, parsed, wrong } from "./options.mjs";
 import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
 
-const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--min-usd X] [--limit N] [--json] [--url URL]
+const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--min-usd X] [--limit N] [--json] ${GATEWAY_USAGE}
 
-Lists root runs, newest first. S: active, paused, closed, cancelled, expired, escalated. Needs ADMIN_KEY. The shown
+Lists root runs, newest first. S: active, paused, closed, cancelled, expired, escalated. Needs the operator's key. The shown
 beginning of an id names the run in fanout watch and fanout trace; --json has all of it.
 `;
 
 /** @type {import("../commands.mjs").Command} */
-export async function runs(args, { env, stdout, stderr, signal }) {
+export async function runs(args, { env, read, stdout, stderr, signal }) {
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("runs", args, {
     status: { type: "string" },
@@ -19,12 +19,12 @@ export async function runs(args, { env, stdout, stderr, signal }) {
     "min-usd": { type: "string" },
     limit: { type: "string", default: "20" },
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return (stdout(USAGE), 0);
   if (positionals.length > 0) throw wrong("runs", "Expected options only.");
-  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: true });
   const query = new URLSearchParams({ limit: values.limit });
   if (values.status !== undefined) query.set("status", values.status);
   if (values.name !== undefined) query.set("name", values.name);

@@ -1,14 +1,14 @@
 /** `fanout top`: active runs and the keys of upstreams, again and again. */
 import { setTimeout as delay } from "node:timers/promises";
 import { usdText } from "../batch/progress.mjs";
-import { gatewayOf, json } from "./gateway.mjs";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json } from "./gateway.mjs";
 import { amountOf, parsed, wrong } from "./options.mjs";
 import { HEADER, rowOf, unreadText } from "./runs.mjs";
 import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
 
-const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] [--url URL]
+const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] ${GATEWAY_USAGE}
 
-Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs ADMIN_KEY. It wakes no run: figures
+Shows active runs and the limits of each upstream's keys, every 2 seconds. Needs the operator's key. It wakes no run: figures
 of runs are read every 10 seconds, as the runs have last reported them.
 `;
 
@@ -18,19 +18,19 @@ const RUNS_EVERY_MS = 10_000;
 const CLEAR_SCREEN = "\u001b[H\u001b[J";
 
 /** @type {import("../commands.mjs").Command} */
-export async function top(args, { env, stdout, isScreen, signal }) {
+export async function top(args, { env, read, stdout, isScreen, signal }) {
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("top", args, {
     every: { type: "string", default: "2" },
     once: { type: "boolean", default: false },
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return (stdout(USAGE), 0);
   if (positionals.length > 0) throw wrong("top", "Expected options only.");
   const everyMs = Math.max(0.2, amountOf("top", "every", values.every) ?? 2) * 1_000;
-  const gateway = gatewayOf({ url: values.url, operator: true }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: true });
   /** @type {unknown} */
   let runs = null;
   let runsAtMs = -Infinity;

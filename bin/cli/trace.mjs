@@ -4,30 +4,30 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { countText } from "../batch/progress.mjs";
 import { shellWord } from "../batch/printable.mjs";
-import { gatewayOf, json, request, wholeId } from "./gateway.mjs";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "./gateway.mjs";
 import { parsed, wrong } from "./options.mjs";
 import { costAndTime, numberAt, textAt } from "./table.mjs";
 
-const USAGE = `Usage: fanout trace [RUN] [-o FILE] [--json] [--url URL]
+const USAGE = `Usage: fanout trace [RUN] [-o FILE] [--json] ${GATEWAY_USAGE}
 
 Saves the trace of a run, for ui.perfetto.dev. RUN: default the run of FANOUT_TOKEN. FILE: default RUN.trace.json; - is
 standard output. --json prints what was saved as JSON.
 `;
 
 /** @type {import("../commands.mjs").Command} */
-export async function trace(args, { env, stdout, stderr, signal }) {
+export async function trace(args, { env, read, stdout, stderr, signal }) {
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("trace", args, {
     output: { type: "string", short: "o" },
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return (stdout(USAGE), 0);
   if (positionals.length > 1) throw wrong("trace", "Expected one run.");
-  const gateway = gatewayOf({ url: values.url, operator: false }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: false });
   const [named] = positionals;
-  if (named === undefined && gateway.from !== "FANOUT_TOKEN") throw wrong("trace", "The run is missing.");
+  if (named === undefined && !gateway.isRunToken) throw wrong("trace", "The run is missing.");
   const whole = named === undefined ? undefined : await wholeId(gateway, named, signal);
   const run = await json(gateway, whole === undefined ? "/run" : `/runs/${encodeURIComponent(whole)}`, { signal });
   const id = textAt(run, "id");

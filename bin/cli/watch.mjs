@@ -3,11 +3,11 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Failure } from "../batch/failure.mjs";
-import { gatewayOf, json, request, wholeId } from "./gateway.mjs";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "./gateway.mjs";
 import { parsed, wrong } from "./options.mjs";
 import { textAt } from "./table.mjs";
 
-const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] [--url URL]
+const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_USAGE}
 
 Shows a run until it ends. RUN: default the run of FANOUT_TOKEN. --json prints each event as one line of JSON; --once prints
 the present state and exits; --plain redraws nothing.
@@ -19,12 +19,12 @@ const SOURCE = fileURLToPath(new URL("../../scripts/watch.ts", import.meta.url))
 const CLONE_NODE = fileURLToPath(new URL("../../node_modules/.bin/node", import.meta.url));
 
 /** @type {import("../commands.mjs").Command} */
-export async function watch(args, { env, stdout, signal }) {
+export async function watch(args, { env, read, stdout, signal }) {
   const { values, positionals } = parsed("watch", args, {
     json: { type: "boolean", default: false },
     once: { type: "boolean", default: false },
     plain: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return (stdout(USAGE), 0);
@@ -32,12 +32,12 @@ export async function watch(args, { env, stdout, signal }) {
   const [named] = positionals;
   const isWhole = named === undefined || !/^run_[0-9a-f]{8,63}$/.test(named);
   if (!values.json && isWhole) return await display(args);
-  const gateway = gatewayOf({ url: values.url, operator: false }, env);
+  const gateway = gatewayOf(values, { env, read }, { operator: false });
   if (!values.json) {
     const whole = await wholeId(gateway, named ?? "", signal);
     return await display(args.map((arg) => (arg === named ? whole : arg)));
   }
-  if (named === undefined && gateway.from !== "FANOUT_TOKEN") throw wrong("watch", "The run is missing.");
+  if (named === undefined && !gateway.isRunToken) throw wrong("watch", "The run is missing.");
   const id =
     named === undefined ? textAt(await json(gateway, "/run", { signal }), "id") : await wholeId(gateway, named, signal);
   const path = `/runs/${encodeURIComponent(id)}/${values.once ? "log" : "events"}`;

@@ -8,21 +8,21 @@ import { pathToFileURL } from "node:url";
 import { Failure } from "../batch/failure.mjs";
 import { printable, shellWord } from "../batch/printable.mjs";
 import { durationText, usdText } from "../batch/progress.mjs";
-import { gatewayOf, json } from "../cli/gateway.mjs";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json } from "../cli/gateway.mjs";
 import { amountOf, parsed, wrong } from "../cli/options.mjs";
 import { pageUrl, summaryLine } from "../cli/summary.mjs";
 import { textAt } from "../cli/table.mjs";
 import { loadScript } from "./functions.mjs";
 import { shownError } from "./thrown.mjs";
 
-const USAGE = `Usage: fanout run FILE [--budget USD] [--model M] [--run RUN] [--replay-from RUN] [--args JSON] [--json] [--url URL]
+const USAGE = `Usage: fanout run FILE [--budget USD] [--model M] [--run RUN] [--replay-from RUN] [--args JSON] [--json] ${GATEWAY_USAGE}
 
 FILE is an ES module. It uses the functions agent, parallel, pipeline, phase, log, budget and workflow, or exports a default
 function that receives them. Its result is printed as JSON on the last line. Logs, failed calls and one last line with calls,
 cost, time and the run's page go to standard error; on a terminal also phases and each call.
 
---budget USD        opens a run that can spend so much at most: a child of FANOUT_TOKEN's run, or with ADMIN_KEY a root run
---run RUN           uses this run instead (FANOUT_TOKEN's own, if RUN is missing)
+--budget USD        opens a run that can spend so much at most: a child of the token's run, or with the operator's key a root run
+--run RUN           uses this run instead, whose token FANOUT_TOKEN must be
 --model M           model of calls that name none
 --replay-from RUN   calls that this run has made cost nothing again
 --args JSON         the script's args
@@ -39,7 +39,7 @@ const FUNCTIONS = ["agent", "parallel", "pipeline", "phase", "log", "budget", "w
 
 /** @type {import("../commands.mjs").Command} */
 export async function run(args, surroundings) {
-  const { env, stdout, stderr, isLive } = surroundings;
+  const { stdout, stderr, isLive } = surroundings;
   const startedAtMs = Date.now();
   const { values, positionals } = parsed("run", args, {
     budget: { type: "string" },
@@ -48,7 +48,7 @@ export async function run(args, surroundings) {
     "replay-from": { type: "string" },
     args: { type: "string" },
     json: { type: "boolean", default: false },
-    url: { type: "string" },
+    ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });
   if (values.help) return (stdout(USAGE), 0);
@@ -56,7 +56,7 @@ export async function run(args, surroundings) {
   if (file === undefined || positionals.length > 1) throw wrong("run", "Expected one file.");
   if (!existsSync(file)) throw new Failure(`No such file: ${shellWord(file)}.`);
   const scriptArgs = argsOf(values.args);
-  const gateway = gatewayOf({ url: values.url, operator: false }, env);
+  const gateway = gatewayOf(values, surroundings, { operator: false });
   const opened = await openRun(gateway, { ...values, file });
   // A script may use other stubs, which read these. It must not find the operator's key.
   delete process.env["ADMIN_KEY"];
@@ -106,12 +106,12 @@ function argsOf(text) {
  */
 async function openRun(gateway, { file, budget, run: named, model, "replay-from": replayFrom }) {
   const usd = amountOf("run", "budget", budget);
-  const isToken = gateway.from === "FANOUT_TOKEN";
+  const isToken = gateway.isRunToken;
   if (named !== undefined || (usd === null && isToken)) {
-    if (!isToken) throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With ADMIN_KEY, use --budget.");
+    if (!isToken) throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With the operator's key, use --budget.");
     const own = textAt(await json(gateway, "/run"), "id");
     if (named !== undefined && named !== own)
-      throw wrong("run", `FANOUT_TOKEN belongs to ${own}, not to ${printable(named)}.`);
+      throw wrong("run", `The token from ${gateway.from} belongs to ${own}, not to ${printable(named)}.`);
     return { id: own, token: gateway.token, isOwn: false };
   }
   if (usd === null) throw wrong("run", "Set a budget, such as --budget 2.00: a script can make any number of calls.");

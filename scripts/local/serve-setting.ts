@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
+import { findCredential, readText } from "../../bin/credential.mjs";
 import { VARIABLES } from "../../src/env.ts";
 import { ROOT } from "../root.ts";
 
@@ -30,16 +31,17 @@ export function serveSetting(
     Object.assign(files, parseEnv(readFileSync(file, "utf8")));
   }
   const env = { ...files, ...withoutEmpty(environment) };
-  const adminKey = env["ADMIN_KEY"];
-  if (!adminKey)
-    return "ADMIN_KEY is not set. Make one with `openssl rand -hex 32`, and send it with the operator's requests.";
+  // Of a server, nothing is read that its operator has not named: a clone's .dev.vars belongs to npm start.
+  const asked = { names: ["ADMIN_KEY"], envFiles, readsDevVars: false } as const;
+  const key = findCredential(asked, { env: environment, read: (file) => readText(resolve(ROOT, file)) });
+  if (typeof key === "string") return key;
   const portText = env["PORT"] || "8787";
   const port = Number(portText);
   if (!/^\d+$/.test(portText) || port < 1 || port > 65_535) {
     return `PORT must be a number from 1 to 65535, not ${JSON.stringify(portText)}.`;
   }
   const dataDir = env["FANOUT_DATA"] || ".data";
-  return { host: env["HOST"] || "127.0.0.1", port, dataDir, adminKey, vars: varsIn(env) };
+  return { host: env["HOST"] || "127.0.0.1", port, dataDir, adminKey: key.value, vars: { ...varsIn(env), ADMIN_KEY: key.value } };
 }
 
 /** The gateway's own variables and the secrets that they refer to: nothing else of the environment reaches the Worker. */

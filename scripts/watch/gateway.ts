@@ -1,11 +1,10 @@
 /** Sends requests to the gateway, and turns failures into messages that say what to do. */
 import { z } from "zod";
+import type { Credential } from "../../bin/credential.mjs";
 import { printable } from "./text.ts";
 
 /** Bytes that are read of an error's body. */
 const ERROR_BYTES_MAX = 64 * 1024;
-
-export type Credential = { value: string; from: "FANOUT_TOKEN" | "ADMIN_KEY" | "ADMIN_KEY in .dev.vars" };
 
 /** `url` without a slash at its end. */
 export type Gateway = { url: string; credential: Credential };
@@ -103,7 +102,7 @@ async function refused({ url, credential }: Gateway, path: string, response: Res
     return { message, isTransient: false };
   }
   if (status === 404) {
-    const whose = credential.from === "FANOUT_TOKEN" ? " that FANOUT_TOKEN may read" : "";
+    const whose = credential.isRunToken ? ` that the token from ${credential.from} may read` : "";
     return { message: `No such run${whose} at ${url}${because}.`, isTransient: false };
   }
   return { message: `GET ${path} returned ${status}${because}.`, isTransient: status === 429 || status >= 500 };

@@ -23,7 +23,7 @@ export class Api {
   #hasReplied = false;
 
   /**
-   * @param {import("./credential.mjs").Server} server
+   * @param {import("./server.mjs").Server} server
    * @param {import("./retry.mjs").RetryDeps & { signal: AbortSignal }} deps
    */
   constructor(server, deps) {

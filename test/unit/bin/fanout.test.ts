@@ -238,7 +238,7 @@ describe("fanout batch, when something is wrong", () => {
 
   it.each([
     [["frobnicate"], {}, /^Unknown command: frobnicate\./],
-    [ARGS, { FANOUT_TOKEN: "" }, /^The token is missing\. Set FANOUT_TOKEN/],
+    [ARGS, { FANOUT_TOKEN: "" }, /^No credential: FANOUT_TOKEN is set neither .* Set FANOUT_TOKEN/],
     [["batch", "none.txt", "-o", "o"], {}, /^No such file: none\.txt\.$/m],
     [["batch", ".", "-o", "o", "--from", "text"], {}, /^\. is a folder\.$/m],
     [["batch", "in.txt", "-o", "in.txt"], {}, /^The input and the output are the same file\.$/m],

@@ -53,8 +53,8 @@ describe("the setting of npm run serve", () => {
   });
 
   it.each([
-    ["without a key", {}, [], /^ADMIN_KEY is not set\./],
-    ["with an empty key", { ADMIN_KEY: "" }, [], /^ADMIN_KEY is not set\./],
+    ["without a key", {}, [], /^No credential: ADMIN_KEY is not set in the environment\. Set/],
+    ["with an empty key", { ADMIN_KEY: "" }, [], /^No credential: ADMIN_KEY is not set in the environment\. Set/],
     ["with a port that is no number", { ADMIN_KEY: "k", PORT: "http" }, [], /^PORT must be .* not "http"\.$/],
     ["with a port out of range", { ADMIN_KEY: "k", PORT: "65536" }, [], /^PORT must be/],
     [

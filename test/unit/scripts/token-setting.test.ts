@@ -1,8 +1,9 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
+import { DEV_VARS } from "../../../bin/credential.mjs";
 import { exportLine, tokenSetting } from "../../../scripts/token-setting.ts";
 
-const files: Record<string, string> = { ".dev.vars": 'ADMIN_KEY="local"\n', other: "ADMIN_KEY=other\n", empty: "" };
+const files: Record<string, string> = { [DEV_VARS]: 'ADMIN_KEY="local"\n', other: "ADMIN_KEY=other\n", empty: "", bare: "bare-key\n" };
 const read = (file: string) => files[file] ?? null;
 const setting = (args: string[], env: Record<string, string> = {}) => tokenSetting(args, { env, read });
 
@@ -54,7 +55,10 @@ describe("tokenSetting", () => {
   });
 
   it.each([
-    [["--env-file", "other"], { ADMIN_KEY: "mine" }, "other"],
+    [["--token-file", "bare"], { ADMIN_KEY: "mine" }, "bare-key"],
+    [["--env-file", "other"], { ADMIN_KEY: "mine" }, "mine"],
+    [["--env-file", "other"], {}, "other"],
+    [["--env-file", "empty"], {}, "local"],
     [[], { ADMIN_KEY: " mine\n" }, "mine"],
     [[], { ADMIN_KEY: "" }, "local"],
   ])("takes of %j and %j the key %s", (args, env, adminKey) => {
@@ -68,8 +72,8 @@ describe("tokenSetting", () => {
     [["--usb", "1"], /^Unknown option '--usb'/],
     [["1"], /^Unexpected argument '1'/],
     [["--url", "127.0.0.1:8787"], /^The gateway's URL must begin with http/],
-    [["--env-file", "absent"], /^The env file absent does not exist\.$/],
-    [["--env-file", "empty"], /^ADMIN_KEY is missing\./],
+    [["--env-file", "absent"], /^Cannot read the env file absent\.$/],
+    [["--token-file", "absent"], /^Cannot read the token file absent\.$/],
   ])("says what is wrong with %j", (args, message) => {
     expect(setting(args)).toMatch(message);
   });

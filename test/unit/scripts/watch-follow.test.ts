@@ -7,7 +7,7 @@ import { readLog } from "../../../scripts/watch/log.ts";
 import { RunLogWriter } from "../../support/run-log.ts";
 import { type Script, type SseServer, startSseServer } from "../../support/sse-server.ts";
 
-const CREDENTIAL: Credential = { value: "token", from: "FANOUT_TOKEN" };
+const CREDENTIAL: Credential = { value: "token", name: "FANOUT_TOKEN", from: "FANOUT_TOKEN", isRunToken: true };
 
 function history(count: number): string[] {
   const log = new RunLogWriter();
@@ -149,7 +149,7 @@ describe("follow says what to do", () => {
       "The gateway does not accept the credential from FANOUT_TOKEN (the token has expired). " +
         "Set FANOUT_TOKEN to the run's token, or ADMIN_KEY to the operator's key.",
     ],
-    [404, "run run_1 not found", "No such run that FANOUT_TOKEN may read at URL (run run_1 not found)."],
+    [404, "run run_1 not found", "No such run that the token from FANOUT_TOKEN may read at URL (run run_1 not found)."],
     [500, "UPSTREAMS: bad", "GET /runs/run_1/events returned 500 (UPSTREAMS: bad)."],
     [200, "", "URL/runs/run_1/events is not a fanout gateway: expected text/event-stream, got application/json."],
   ])("where the gateway answers %i", async (status, said, message) => {

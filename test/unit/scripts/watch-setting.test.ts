@@ -2,11 +2,15 @@ import { describe, expect, it } from "vitest";
 import { settingOf } from "../../../scripts/watch/setting.ts";
 
 const env = { FANOUT_TOKEN: "token" };
+const nothing = () => null;
 
 describe("settingOf", () => {
   it("follows the run named, on this machine's gateway", () => {
-    expect(settingOf(["run_1"], { env, devVars: null })).toEqual({
-      gateway: { url: "http://127.0.0.1:8787", credential: { value: "token", from: "FANOUT_TOKEN" } },
+    expect(settingOf(["run_1"], { env, read: nothing })).toEqual({
+      gateway: {
+        url: "http://127.0.0.1:8787",
+        credential: { value: "token", name: "FANOUT_TOKEN", from: "FANOUT_TOKEN", isRunToken: true },
+      },
       runId: "run_1",
       once: false,
       plain: false,
@@ -14,12 +18,12 @@ describe("settingOf", () => {
   });
 
   it("reads its flags in any place", () => {
-    const setting = settingOf(["--once", "run_1", "--plain", "--url", "https://x.test/a/"], { env, devVars: null });
+    const setting = settingOf(["--once", "run_1", "--plain", "--url", "https://x.test/a/"], { env, read: nothing });
     expect(setting).toMatchObject({ gateway: { url: "https://x.test/a" }, runId: "run_1", once: true, plain: true });
   });
 
   it("prefers --url to FANOUT_URL", () => {
-    const surroundings = { env: { ...env, FANOUT_URL: "http://b.test" }, devVars: null };
+    const surroundings = { env: { ...env, FANOUT_URL: "http://b.test" }, read: nothing };
     expect(settingOf([], surroundings)).toMatchObject({ gateway: { url: "http://b.test" }, runId: null });
     expect(settingOf(["--url=http://a.test:1"], surroundings)).toMatchObject({ gateway: { url: "http://a.test:1" } });
   });
@@ -35,17 +39,17 @@ describe("settingOf", () => {
     ],
     [{}, { value: "local", from: "ADMIN_KEY in .dev.vars" }],
   ])("takes of %j the credential %j", (env, credential) => {
-    expect(settingOf(["run_1"], { env, devVars: 'ADMIN_KEY="local"\n' })).toMatchObject({ gateway: { credential } });
+    expect(settingOf(["run_1"], { env, read: () => 'ADMIN_KEY="local"\n' })).toMatchObject({ gateway: { credential } });
   });
 
   it.each([
     [["run_1", "run_2"], env, /^Expected one run id\./],
     [["--onec"], env, /^Unknown option '--onec'/],
     [["run_1", "--url", "127.0.0.1:8787"], env, /^The gateway's URL must begin with http/],
-    [["run_1"], {}, /^The credential is missing\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
-    [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN contains a character/],
+    [["run_1"], {}, /^No credential: FANOUT_TOKEN or ADMIN_KEY is set neither in the environment nor in \.dev\.vars\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
+    [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN is empty or contains a character/],
     [[], { ADMIN_KEY: "k" }, /^The run id is missing\./],
   ])("says what is wrong with %j", (args, env, message) => {
-    expect(settingOf(args, { env, devVars: null })).toMatch(message);
+    expect(settingOf(args, { env, read: nothing })).toMatch(message);
   });
 });
