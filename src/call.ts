@@ -12,6 +12,11 @@ export type Priority = 0 | 1 | 2 | 3 | 4;
 /** An endpoint of OpenAI's or Anthropic's API, by its format of requests. */
 export type Endpoint = "chat" | "completions" | "embeddings" | "responses" | "messages";
 
+/** The endpoint that an upstream must have for a call: that of a body that is sent as its client wrote it; null = any upstream will do. */
+export function neededEndpoint({ isRaw, endpoint = "chat" }: Pick<CallFacts, "isRaw" | "endpoint">): Endpoint | null {
+  return isRaw === true ? endpoint : null;
+}
+
 /**
  * Why a call is made at a later target of its route. `rate_limited`: the target limits the rate of calls. `stop`: its key is
  * not accepted, or nothing is left to spend with it. `timeout`: it took too long. `context_length`: the prompt is too long for

@@ -41,6 +41,9 @@ export type Fed =
 
 const decoder = new TextDecoder();
 
+/** `named`: the name under which the run, which does not ask for the endpoint of a group, sends a line where its endpoint leads it. */
+type FeedRules = LineRules & { named: (model: string) => string };
+
 /**
  * Opens the next chunk of lines as a group. `capacity`: what its executor claims with the opening; null = lanes execute it. A repeated request for the same chunk finds the group that the first one opened.
  */
@@ -48,7 +51,7 @@ export async function feedChunk(
   bucket: R2Bucket,
   run: RunCaller,
   job: Job,
-  { rules, capacity, now }: { rules: LineRules; capacity: number | null; now: () => number },
+  { rules, capacity, now }: { rules: FeedRules; capacity: number | null; now: () => number },
 ): Promise<Fed> {
   const openKey = `${job.batch.id}.${job.feed.chunkNo}`;
   const viaProvider = job.batch.request.viaProvider === true;
@@ -85,7 +88,7 @@ function boundsOf({ batch: { request } }: Job): { lines: number; bytes: number }
   return { lines: BATCH_CHUNK_LINES, bytes: BATCH_CHUNK_BYTES };
 }
 
-async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules, staging: Staging): Promise<Taken> {
+async function takeLines(bucket: R2Bucket, job: Job, rules: FeedRules, staging: Staging): Promise<Taken> {
   const builder = new CallPageBuilder({});
   const bounds = boundsOf(job);
   const tier = job.batch.request.viaProvider === true ? ({ wantedTier: BATCH_TIER } as const) : {};
@@ -104,7 +107,7 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: LineRules, staging: 
       throw new Error(`line ${line.number} of ${job.batch.id} was valid when the batch began, and now is not`);
     const { customId, endpoint, bodyStart, bodyEnd, model, facts } = read.value;
     const json = decoder.decode(line.bytes.subarray(bodyStart, bodyEnd));
-    const chosen = { model, priority: 0, timeoutMs: null } as const;
+    const chosen = { model: rules.named(model), priority: 0, timeoutMs: null } as const;
     const page = builder.add({
       body: { raw: { endpoint, json } },
       facts: { ...rawCallFactsOf(facts, chosen), ...tier },

@@ -3,6 +3,7 @@
  * moment continues there: a repeated opening finds the group, and lines that are written already are skipped.
  */
 import { BatchCheck, type BatchVerdict } from "../../src/batch/check.ts";
+import { batchEndpoint } from "../../src/batch/endpoints.ts";
 import { expiryOf } from "../../src/batch/expires-after.ts";
 import {
   cancelBatch,
@@ -24,7 +25,7 @@ import type { GroupView, SlotView } from "../../src/objects/methods/groups.ts";
 import type { ModelRulesReply } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
-import { targetOf } from "../../src/providers/target.ts";
+import { nameAtEndpoint, targetOf } from "../../src/providers/target.ts";
 import { laneOf, runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";
@@ -159,13 +160,18 @@ export class BatchWork {
     const rules = await this.#run.callWithRetry<ModelRulesReply>((run) => run.modelRules());
     const config = parsed.ok ? parsed.config : null;
     const defaultModel = (rules.ok ? rules.rules.defaultModel : null) ?? config?.defaultModel ?? null;
-    const serves = (model: string): boolean => !rules.ok || config === null || targetOf(model, rules.rules, config).ok;
+    const { endpoint } = batchEndpoint(batch.request.url);
+    const serves = (model: string): boolean =>
+      !rules.ok || config === null || targetOf(model, rules.rules, config, endpoint).ok;
     return { url: batch.request.url, defaultModel, serves };
   }
 
   async #feed(job: Job): Promise<Stepped> {
     // Every line was valid when the batch began; if the rules have changed since, the run refuses the line.
-    const rules = { ...(await this.#rules(job)), serves: () => true };
+    const parsed = configOf(this.#objects);
+    const { endpoint } = batchEndpoint(job.batch.request.url);
+    const named = (model: string): string => (parsed.ok ? nameAtEndpoint(model, endpoint, parsed.config) : model);
+    const rules = { ...(await this.#rules(job)), serves: () => true, named };
     const workflows = this.#workflows();
     const capacity = workflows === undefined ? null : WORKFLOW_CAPACITY;
     const fed = await feedChunk(this.#bucket, this.#run, job, { rules, capacity, now: this.#now });
@@ -243,7 +249,10 @@ export class BatchWork {
 
   /** Writes lines that will never run, up to a bound of bytes. */
   async #skipLines(job: Job, why: NotRun): Promise<Stepped> {
-    const rules = { ...(await this.#rules(job)), serves: () => true };
+    const parsed = configOf(this.#objects);
+    const { endpoint } = batchEndpoint(job.batch.request.url);
+    const named = (model: string): string => (parsed.ok ? nameAtEndpoint(model, endpoint, parsed.config) : model);
+    const rules = { ...(await this.#rules(job)), serves: () => true, named };
     const lines = noLines();
     const feed = { ...job.feed, done: true };
     let chars = 0;

@@ -12,7 +12,7 @@ import { attemptNumberOf, callIdOf } from "../../src/run/log.ts";
 import type { Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
 import { sampled } from "../../src/run/steps/exchange.ts";
-import type { Outcome } from "../../src/call.ts";
+import { neededEndpoint, type CallFacts, type Outcome } from "../../src/call.ts";
 import type { Reason } from "../../src/errors.ts";
 import { ABANDONED_MS, DIRECT_CALLS_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireReply, AcquireRequest, SettleReply, SingleSettlement } from "../../src/objects/methods/calls.ts";
@@ -41,7 +41,7 @@ export function takeCreditReport(run: Lender, report: CreditReport, nowMs: numbe
   const { engine, status } = run;
   // The run must know of what was started, even if it has ended meanwhile.
   if (hasEnded(status)) engine.credits.recall();
-  const kind = applyReport(engine, report, (model) => targetOrNone(run, model), nowMs);
+  const kind = applyReport(engine, report, (facts) => targetOrNone(run, facts), nowMs);
   if (status === "cancelled") giveUp(engine, () => true, RUN_CANCELLED, nowMs);
   const credit = engine.credits.get(report.creditId);
   if (kind !== "continue" || credit === undefined) return { kind: kind === "recalled" ? "recalled" : "ended" };
@@ -51,9 +51,9 @@ export function takeCreditReport(run: Lender, report: CreditReport, nowMs: numbe
 const RUN_CANCELLED: Reason = { reason: "cancelled", message: "the run was cancelled" };
 
 /** The target of a call that was started already: the configuration may have lost it since. */
-function targetOrNone(run: ModelTargets, model: string | null): Target {
-  const target = run.targets.resolve(model);
-  return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", gate: "", model: model ?? "" } : target;
+function targetOrNone(run: ModelTargets, facts: CallFacts): Target {
+  const target = run.targets.resolve(facts.model, neededEndpoint(facts));
+  return "reason" in target ? { ...UNCONFIGURED_TARGET, upstream: "", gate: "", model: facts.model ?? "" } : target;
 }
 
 /** What single calls need of the run. */
@@ -110,7 +110,7 @@ export function acquire(
   if (end !== null) return reply({ ...end, remainingNanoUsd });
   if (!waits) run.waitingCalls.addBrief(callId);
   if (run.waitingCalls.wait(callId, reply, nowMs)) return resumeCall(run.engine, callId, nowMs);
-  const target = run.targets.resolve(facts.model);
+  const target = run.targets.resolve(facts.model, neededEndpoint(facts));
   if ("reason" in target) return reply({ ok: false, reason: target, remainingNanoUsd });
   const recordKey = recordKeyOf(run, request);
   const given = unreadPermit(run, request, nowMs);

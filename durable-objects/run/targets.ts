@@ -4,7 +4,7 @@ import type { GroupHeader } from "../../src/run/group/group.ts";
 import type { StoredLease, Target } from "../../src/run/leases/shard.ts";
 import type { Config } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { TOOL_UPSTREAM, toolOfModel } from "../../src/call.ts";
+import { TOOL_UPSTREAM, toolOfModel, type Endpoint } from "../../src/call.ts";
 import {
   PARALLEL_MAX,
   RUN_TARGETS_CACHED_MAX,
@@ -56,8 +56,10 @@ export type ModelTargets = { targets: Pick<RunTargets, "resolve"> };
 export class RunTargets {
   readonly #config: ModelConfig;
   #settings: RunSettings;
-  /** By the model as clients name it. */
+  /** By the model as clients name it, of calls that any upstream can take. */
   readonly #known = new Map<string | null, Target | Reason>();
+  /** The same of calls that need an endpoint. */
+  readonly #knownAt = new Map<Endpoint, Map<string | null, Target | Reason>>();
 
   constructor(config: ModelConfig, settings: RunSettings) {
     this.#config = config;
@@ -68,21 +70,33 @@ export class RunTargets {
   changed(settings: RunSettings): void {
     this.#settings = settings;
     this.#known.clear();
+    this.#knownAt.clear();
   }
 
-  /** Where calls for a model go, or why the model is refused; null = the default model. */
-  resolve(model: string | null): Target | Reason {
-    const known = this.#known.get(model);
+  /**
+   * Where calls for a model go, or why the model is refused; null = the default model.
+   * @param endpoint What the upstream must have; null = any upstream will do.
+   */
+  resolve(model: string | null, endpoint: Endpoint | null = null): Target | Reason {
+    const resolved = this.#resolvedAt(endpoint);
+    const known = resolved.get(model);
     if (known !== undefined) return known;
-    const target = this.#lookUp(model);
-    if (this.#known.size < RUN_TARGETS_CACHED_MAX) this.#known.set(model, target);
+    const target = this.#lookUp(model, endpoint);
+    if (resolved.size < RUN_TARGETS_CACHED_MAX) resolved.set(model, target);
     return target;
   }
 
-  #lookUp(model: string | null): Target | Reason {
+  #resolvedAt(endpoint: Endpoint | null): Map<string | null, Target | Reason> {
+    if (endpoint === null) return this.#known;
+    const known = this.#knownAt.get(endpoint) ?? new Map<string | null, Target | Reason>();
+    this.#knownAt.set(endpoint, known);
+    return known;
+  }
+
+  #lookUp(model: string | null, endpoint: Endpoint | null): Target | Reason {
     const tool = toolOfModel(model);
     if (tool !== null) return this.#tool(tool);
-    const found = targetOf(model, this.#settings, this.#config);
+    const found = targetOf(model, this.#settings, this.#config, endpoint);
     return found.ok ? found.target : found.reason;
   }
 

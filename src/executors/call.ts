@@ -11,7 +11,7 @@ import { cappedOf, markCapped } from "../run/money/capped.ts";
 import { addTold } from "../run/measures/told-tokens.ts";
 import { chargeFor } from "../run/money/charge.ts";
 import type { Amounts } from "../run/money/ledger.ts";
-import type { CallFacts, CallRules, Lease, Outcome } from "../call.ts";
+import { neededEndpoint, type CallFacts, type CallRules, type Lease, type Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RUN_TARGETS_CACHED_MAX } from "../limits.ts";
 import type { Recorded, RecordedCall } from "../objects/methods/replay.ts";
@@ -183,7 +183,7 @@ async function permitOf(
   const lender = creditRunOf(run, waitUntil);
   const isFirst = attempt === 1 && config.leasedCredit;
   if (isFirst && mayUseCredit && !watch.signal.aborted) {
-    const targetOf = (rules: ModelRules): Target | null => targetUnder(rules, facts.model, config);
+    const targetOf = (rules: ModelRules): Target | null => targetUnder(rules, facts, config);
     const started = credits.start(lender, { callId, facts, onLost, targetOf }, waitUntil);
     if (started !== null) return { granted: permitInCredit(started), group: watchOf(started.group) };
   }
@@ -207,18 +207,20 @@ function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRu
   return creditRun(run, (settlement) => waitUntil(settleSoon(run, settlement)));
 }
 
-/** The targets of models under the rules that came with a credit, resolved once. */
-const targets = new WeakMap<ModelRules, Map<string | null, Target | null>>();
+/** The targets of models and endpoints under the rules that came with a credit, resolved once. */
+const targets = new WeakMap<ModelRules, Map<string, Target | null>>();
 
-function targetUnder(rules: ModelRules, model: string | null, config: CallDeps["config"]): Target | null {
-  const resolved = targets.get(rules) ?? new Map<string | null, Target | null>();
+function targetUnder(rules: ModelRules, facts: CallFacts, config: CallDeps["config"]): Target | null {
+  const endpoint = neededEndpoint(facts);
+  const resolved = targets.get(rules) ?? new Map<string, Target | null>();
   targets.set(rules, resolved);
-  const before = resolved.get(model);
+  const key = JSON.stringify([endpoint, facts.model]);
+  const before = resolved.get(key);
   if (before !== undefined) return before;
-  const found = targetOf(model, rules, config);
+  const found = targetOf(facts.model, rules, config, endpoint);
   // Where such a call goes depends on every call in flight, which the run object knows.
   const target = found.ok && found.target.choices === undefined ? found.target : null;
-  if (resolved.size < RUN_TARGETS_CACHED_MAX) resolved.set(model, target);
+  if (resolved.size < RUN_TARGETS_CACHED_MAX) resolved.set(key, target);
   return target;
 }
 

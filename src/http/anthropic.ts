@@ -36,7 +36,7 @@ async function countTokens(c: Context<AppEnv>): Promise<Response> {
   const rules = await new RunCaller(c.env, runId).callWithRetry<ModelRulesReply>((run) => run.modelRules());
   if (!rules.ok) throw new Refusal(rules.reason);
   const { config } = c.var;
-  const resolved = targetOf(read.value.model, rules.rules, config);
+  const resolved = targetOf(read.value.model, rules.rules, config, "messages");
   if (!resolved.ok) throw new Refusal(resolved.reason);
   const upstream = config.upstreams.find(({ name }) => name === resolved.target.upstream);
   if (upstream === undefined) throw new Error(`upstream ${resolved.target.upstream} is not in its own configuration`);

@@ -1,5 +1,6 @@
 /** The endpoints that are relayed byte for byte: their URLs at an upstream, and the headers of requests and answers. */
-import type { Reason } from "../errors.ts";
+import { quoted, type Reason } from "../errors.ts";
+import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { addressOf } from "./config/address.ts";
 import type { Upstream } from "./config/types.ts";
 import type { Endpoint } from "../call.ts";
@@ -25,6 +26,37 @@ export function endpointUrl(
   if (path === undefined) return refused(otherEndpoints(upstream.name));
   const url = addressOf(upstream, `${path}${below}`, model);
   return url === null ? noAddress(upstream.name) : { ok: true, url };
+}
+
+/** Whether an upstream has an endpoint. */
+export function hasEndpoint(upstream: Upstream, endpoint: Endpoint): boolean {
+  return kindOf(upstream).endpoints[endpoint] !== undefined;
+}
+
+/** The gateway's routes of the endpoints. */
+const ROUTE_OF: Readonly<Record<Endpoint, string>> = {
+  chat: "/v1/chat/completions",
+  completions: "/v1/completions",
+  embeddings: "/v1/embeddings",
+  responses: "/v1/responses",
+  messages: "/v1/messages",
+};
+
+/** Why a model cannot be called at an endpoint, with the upstreams at which others can. `upstream`: the one that serves it. */
+export function missingEndpoint(
+  { upstream, endpoint, model }: { upstream: Upstream; endpoint: Endpoint; model: string },
+  upstreams: readonly Upstream[],
+): Reason {
+  const route = ROUTE_OF[endpoint];
+  const names = upstreams.filter((each) => hasEndpoint(each, endpoint)).map(({ name }) => name);
+  const shown = names.slice(0, USABLE_MODELS_MAX).join(", ");
+  const others =
+    names.length === 0
+      ? `no upstream of this gateway has ${route}`
+      : `${route} works at ${shown}: name a model of ${names.length === 1 ? "it" : "one of them"}, such as ${names[0]}/MODEL`;
+  const why = kindOf(upstream).otherEndpoints(upstream.name);
+  const message = `model: ${quoted(model, USABLE_MODEL_CHARS_MAX)} is served by ${upstream.name}, but ${why}; ${others}. /query and /batch work at every upstream`;
+  return { reason: "invalid_request", message, param: "model" };
 }
 
 /** The headers of a request to an upstream, with its key: never log or return them. `client` looks up a client's header. */

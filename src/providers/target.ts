@@ -1,12 +1,13 @@
 /** Resolves the model that a request names: its upstream, price and limits, or why it is refused. */
 import { imageFamilyOf } from "../run/money/image-tokens.ts";
 import { hasTierPrice } from "../run/money/service-tiers.ts";
-import { BATCH_TIER } from "../call.ts";
+import { BATCH_TIER, type Endpoint } from "../call.ts";
 import type { Choice, Target } from "../run/leases/shard.ts";
 import { quoted, type Reason } from "../errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "./formats/request/routed-model.ts";
 import { targetCache } from "./cache-rules.ts";
+import { hasEndpoint, missingEndpoint } from "./endpoints.ts";
 import { isPulled, kindOf } from "./kinds/table.ts";
 import { gateNameOf } from "./config/keys.ts";
 import type { Route } from "./config/routes.ts";
@@ -40,8 +41,17 @@ export type ModelConfig = {
 
 type Found = { ok: true; target: Target } | { ok: false; reason: Reason };
 
-/** Resolves the requested model or route, or the run's or the gateway's default if it is null. */
-export function targetOf(requested: string | null, rules: ModelRules, config: ModelConfig): Found {
+/**
+ * Resolves the requested model or route, or the run's or the gateway's default if it is null.
+ * @param endpoint What the upstream must have, since the body is sent as its client wrote it: a plain name that several upstreams
+ *   serve means the first that has it. null = any will do.
+ */
+export function targetOf(
+  requested: string | null,
+  rules: ModelRules,
+  config: ModelConfig,
+  endpoint: Endpoint | null = null,
+): Found {
   const name = requested ?? rules.defaultModel ?? config.defaultModel;
   if (name === null) {
     const message = "no model: name one in the request, or set the run's default_model or the gateway's DEFAULT_MODEL";
@@ -49,7 +59,8 @@ export function targetOf(requested: string | null, rules: ModelRules, config: Mo
   }
   const route = config.routes?.find((candidate) => candidate.name === name);
   if (route !== undefined) return routeTarget(route, rules, config);
-  const resolved = resolveModel(config.upstreams, name);
+  const fits = (upstream: Upstream): boolean => endpoint === null || hasEndpoint(upstream, endpoint);
+  const resolved = resolveModel(config.upstreams, name, fits);
   if (resolved === null) {
     if (requested === null && rules.defaultModel === null) return { ok: false, reason: UNSERVED_DEFAULT };
     return refused("model_not_found", name, rules, config);
@@ -58,7 +69,21 @@ export function targetOf(requested: string | null, rules: ModelRules, config: Mo
   if (!rules.models.every((patterns) => modelAllowed(patterns, upstream.name, model, name))) {
     return refused("model_not_allowed", name, rules, config);
   }
+  if (endpoint !== null && !fits(upstream))
+    return { ok: false, reason: missingEndpoint({ upstream, endpoint, model: name }, config.upstreams) };
   return targetAt(resolved, rules, name);
+}
+
+/**
+ * The name under which a call is to go where its endpoint leads it, for a place that resolves names without the endpoint: the model
+ * itself, with its upstream's name before it if the name alone means another upstream.
+ */
+export function nameAtEndpoint(model: string, endpoint: Endpoint, { upstreams, routes = [] }: ModelConfig): string {
+  if (routes.some(({ name }) => name === model)) return model;
+  const meant = resolveModel(upstreams, model, (upstream) => hasEndpoint(upstream, endpoint));
+  return meant === null || meant.upstream === resolveModel(upstreams, model)?.upstream
+    ? model
+    : `${meant.upstream.name}/${meant.model}`;
 }
 
 /**

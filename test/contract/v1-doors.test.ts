@@ -125,6 +125,31 @@ describe("a request that is refused", () => {
   });
 });
 
+describe("a plain name that upstreams of both protocols serve", () => {
+  const asked = async (path: string, model: string) => {
+    upstream.serve((_, reply) => reply.whole(upstreamSide(CHAT)));
+    const request = JSON.stringify({ model, max_tokens: 5, messages: [{ role: "user", content: "hi" }] });
+    const posted = post(gateway, path, token, request);
+    const { statusCode } = await posted.response;
+    return { status: statusCode, text: (await posted.body).bytes.toString(), sent: upstream.calls.map((call) => call.path) };
+  };
+
+  it.each([
+    ["/v1/messages", "/v1/messages"],
+    ["/v1/messages/count_tokens", "/v1/messages/count_tokens"],
+    ["/v1/chat/completions", "/broken/chat/completions"],
+  ])("goes by %s to an upstream that has the endpoint", async (path, sent) => {
+    expect((await asked(path, "claude-1")).sent).toEqual([sent]);
+  });
+
+  it("is refused where none of them has it, with those that have", async () => {
+    const { status, text, sent } = await asked("/v1/messages", "up-1");
+    expect([status, sent]).toEqual([400, []]);
+    expect(text).toContain("up-1 is served by up, but");
+    expect(text).toContain("/v1/messages works at claude: name a model of it, such as claude/MODEL");
+  });
+});
+
 describe("a response that its upstream stores", () => {
   it.each(["as one", "in chunks"])("is returned %s unchanged, without the upstream's key", async (how) => {
     const kept = `{ "id":"resp_kept","status":"completed","n":1.0e+2,"metadata":{"key":"${PROVIDER_KEY}"}}`;

@@ -10,8 +10,13 @@ export type ResolvedModel = { upstream: Upstream; model: string };
 /**
  * The upstream and model that a name means: `upstream/model` when the part before the first slash names an upstream,
  * else the whole name against each upstream's `models`, first match in the order listed. null when nothing serves it.
+ * @param fits Whether an upstream has what the request needs: of those that serve a plain name, the first that fits is meant.
  */
-export function resolveModel(upstreams: readonly Upstream[], requested: string): ResolvedModel | null {
+export function resolveModel(
+  upstreams: readonly Upstream[],
+  requested: string,
+  fits: (upstream: Upstream) => boolean = () => true,
+): ResolvedModel | null {
   const slash = requested.indexOf("/");
   if (slash !== -1) {
     const name = requested.slice(0, slash);
@@ -22,7 +27,8 @@ export function resolveModel(upstreams: readonly Upstream[], requested: string):
     }
   }
   if (requested === "") return null;
-  const upstream = upstreams.find(({ models }) => models.some((pattern) => matchesPattern(pattern, requested)));
+  const serving = upstreams.filter(({ models }) => models.some((pattern) => matchesPattern(pattern, requested)));
+  const upstream = serving.find(fits) ?? serving[0];
   return upstream === undefined ? null : { upstream, model: requested };
 }
 

@@ -5,6 +5,7 @@
  */
 import { amountsOf, DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
+import type { CallFacts } from "../../call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { leaseFor, type Start } from "./dispatch.ts";
 import { settle } from "./settle.ts";
@@ -18,11 +19,11 @@ import type { CreditedCall, CreditReport } from "../credit/terms.ts";
 
 export type ReportEnd = "continue" | "recalled" | "ended";
 
-/** Applies a report, once. `targetOf` resolves a model as the run's rules did when the credit was opened. */
+/** Applies a report, once. `targetOf` resolves a call's model as the run's rules did when the credit was opened. */
 export function applyReport(
   state: EngineState,
   report: CreditReport,
-  targetOf: (model: string | null) => Target,
+  targetOf: (facts: CallFacts) => Target,
   nowMs: number,
 ): ReportEnd {
   const credit = state.credits.get(report.creditId);
@@ -88,11 +89,11 @@ function applyChange(
   state: EngineState,
   credit: Credit,
   { agoMs, isStart, call }: Change,
-  targetOf: (model: string | null) => Target,
+  targetOf: (facts: CallFacts) => Target,
   nowMs: number,
 ): void {
   const atMs = nowMs - Math.max(0, agoMs);
-  if (isStart) return start(state, credit, call, targetOf(call.facts.model), atMs);
+  if (isStart) return start(state, credit, call, targetOf(call.facts), atMs);
   if (call.ended === null) return;
   if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);

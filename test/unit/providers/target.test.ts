@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { toWire } from "../../../src/errors.ts";
 import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../../../src/limits.ts";
-import { mayBeHedged, targetOf } from "../../../src/providers/target.ts";
+import { mayBeHedged, nameAtEndpoint, targetOf } from "../../../src/providers/target.ts";
 import type { Route } from "../../../src/providers/config/routes.ts";
 import { makeUpstream } from "./make.ts";
 
@@ -31,6 +31,42 @@ describe("the target of a model", () => {
 
   it.each(["online", "m:free", "m:thinking", "preset/m"])("takes %s for a model", (model) => {
     expect(targetOfModel(`router/${model}`)).not.toHaveProperty("unbounded");
+  });
+});
+
+describe("a plain name that upstreams of several kinds serve", () => {
+  const gpt = makeUpstream({ name: "gpt", models: ["*"] });
+  const claude = makeUpstream({ name: "claude", kind: "anthropic", models: ["claude-*"] });
+  const second = makeUpstream({ name: "second", kind: "anthropic", models: ["claude-*"] });
+  const config = { upstreams: [gpt, claude, second], defaultModel: null };
+  const reversed = { upstreams: [claude, gpt], defaultModel: null };
+
+  it.each([
+    ["claude-1", "messages", config, "claude"],
+    ["claude-1", "chat", config, "gpt"],
+    ["claude-1", "chat", reversed, "gpt"],
+    ["claude-1", null, config, "gpt"],
+    ["claude-1", null, reversed, "claude"],
+    ["second/claude-1", "messages", config, "second"],
+  ] as const)("%s at %s means the first upstream that has the endpoint", (model, endpoint, among, upstream) => {
+    expect(targetOf(model, rules, among, endpoint)).toMatchObject({ ok: true, target: { upstream, model: "claude-1" } });
+  });
+
+  it("goes there also from where names are resolved without an endpoint", () => {
+    expect(nameAtEndpoint("claude-1", "messages", config)).toBe("claude/claude-1");
+    expect(nameAtEndpoint("claude-1", "chat", config)).toBe("claude-1");
+    const routes: Route[] = [{ name: "claude-1", entries: [] }];
+    expect(nameAtEndpoint("claude-1", "messages", { ...config, routes })).toBe("claude-1");
+  });
+
+  it.each([
+    ["gpt-1", "messages", config, /^model: gpt-1 is served by gpt, but .*; \/v1\/messages works at claude, second: name a model of one of them, such as claude\/MODEL\. \/query and \/batch work/],
+    ["claude/claude-1", "embeddings", config, /^model: claude\/claude-1 is served by claude, but .*; \/v1\/embeddings works at gpt: name a model of it, such as gpt\/MODEL/],
+    ["m", "messages", { upstreams: [gpt], defaultModel: null }, /no upstream of this gateway has \/v1\/messages/],
+  ] as const)("is refused as %s at %s with the upstreams that would do", (model, endpoint, among, message) => {
+    const resolved = targetOf(model, rules, among, endpoint);
+    if (resolved.ok) throw new Error("resolved");
+    expect(resolved.reason).toMatchObject({ reason: "invalid_request", param: "model", message: expect.stringMatching(message) });
   });
 });
 
