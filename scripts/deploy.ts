@@ -18,6 +18,7 @@ import { servingTrouble } from "./deploy/serving.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
 import { changedConfig, changesConfig, workerConfigOf } from "./deploy/worker-config.ts";
 import { freshKey, setVariables } from "./dev-vars.ts";
+import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { ROOT } from "./root.ts";
 
 const API_URL = process.env["CLOUDFLARE_API_BASE_URL"] ?? "https://api.cloudflare.com/client/v4";
@@ -71,6 +72,7 @@ const deps: Omit<DeployDeps, "writeKeys"> = {
   },
   freshKey,
   trouble: (serving) => servingTrouble(serving, { get, now: () => performance.now(), sleep: (ms) => sleep(ms) }),
+  unreachable: (vars) => unreachableUpstreams(vars, { isDeployed: true }),
   print: (line) => console.log(line),
 };
 

@@ -3,6 +3,7 @@ import { connect as connectPlain } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { parseConfig } from "../src/env.ts";
 import { isRemote } from "../src/providers/kinds/table.ts";
+import { checkToolUrl } from "../src/tools/url.ts";
 
 /** Time for a connection and its TLS handshake, ms: beyond it, a host is as good as unreachable to who waits at a terminal. */
 const CONNECT_MS_MAX = 5_000;
@@ -10,17 +11,24 @@ const CONNECT_MS_MAX = 5_000;
 /**
  * One sentence for each upstream to whose host no connection can be made, with the reason; an empty list if the variables are
  * wrong, which the gateway itself reports.
+ * @param isDeployed The gateway runs on Cloudflare: a host of this machine's network is out of its reach, whether it answers here or not.
  */
-export async function unreachableUpstreams(vars: Record<string, unknown>): Promise<string[]> {
+export async function unreachableUpstreams(
+  vars: Readonly<Record<string, unknown>>,
+  { isDeployed = false }: { isDeployed?: boolean } = {},
+): Promise<string[]> {
   const parsed = parseConfig(vars);
   if (!parsed.ok) return [];
   const called = parsed.config.upstreams.filter(isRemote);
   const found = await Promise.all(
     called.map(async ({ name, baseUrl }) => {
       const { protocol, hostname, port } = new URL(baseUrl);
+      if (isDeployed && !checkToolUrl(baseUrl, []).ok) {
+        return [`the upstream ${name} is out of a Worker's reach: the host of its base_url ${baseUrl} is not on the public internet`];
+      }
       const tls = protocol === "https:";
       const why = await failureOf(hostname, port === "" ? (tls ? 443 : 80) : Number(port), tls);
-      return why === null ? [] : [`the upstream ${name} cannot be reached at its base_url ${baseUrl}: ${why}`];
+      return why === null ? [] : [`the upstream ${name} cannot be reached${isDeployed ? " from this machine" : ""} at its base_url ${baseUrl}: ${why}`];
     }),
   );
   return found.flat();

@@ -40,6 +40,8 @@ export type Plan = {
   kept: readonly string[];
   /** Sentences for the operator. */
   notes: readonly string[];
+  /** The variables as the Worker will have them, with stand-ins for its own secrets, and without what depends on unknown ones. */
+  known: Readonly<Record<string, unknown>>;
 };
 
 export type Planned = { ok: true; plan: Plan } | { ok: false; message: string };
@@ -54,7 +56,7 @@ export function planDeployment(input: PlanInput): Planned {
   const secrets = { ...local, ...emptied, ...newKeys };
   for (const name of withheld) delete secrets[name];
   const kept = (worker?.secrets ?? []).filter((name) => !(name in secrets));
-  const wrong = sizeProblem(input, secrets) ?? countProblem(input, secrets) ?? configProblem(input, secrets);
+  const wrong = sizeProblem(input, secrets) ?? countProblem(input, secrets) ?? configProblem(knownVars(input, secrets));
   if (wrong !== null) return { ok: false, message: wrong };
   const names = kept.length === 0 ? [] : [`Kept as they are, because ${secretsFile} has none: ${kept.join(", ")}.`];
   const hasUpstreams = [...Object.keys({ ...input.config.vars, ...secrets }), ...kept].some(isUpstreams);
@@ -63,7 +65,7 @@ export function planDeployment(input: PlanInput): Planned {
     : [
         `UPSTREAMS is not set, so the gateway serves only ${BUILT_IN_MODEL} and the other simulated models. Add your providers to ${secretsFile}.`,
       ];
-  return { ok: true, plan: { secrets, newKeys, kept, notes: [...notes, ...names, ...simulated] } };
+  return { ok: true, plan: { secrets, newKeys, kept, notes: [...notes, ...names, ...simulated], known: knownVars(input, secrets) } };
 }
 
 const isUpstreams = (name: string): boolean => splitVariableOf(name) === "UPSTREAMS";
@@ -184,10 +186,10 @@ function countProblem({ options, config, worker }: PlanInput, secrets: Record<st
 }
 
 /**
- * What the gateway would refuse. The values of the Worker's own secrets are unknown: keys among them get a stand-in, and
+ * What can be checked before the upload. The values of the Worker's own secrets are unknown: keys among them get a stand-in, and
  * what depends on other unknown variables is not checked.
  */
-function configProblem({ config, worker }: PlanInput, secrets: Record<string, string>): string | null {
+function knownVars({ config, worker }: PlanInput, secrets: Record<string, string>): Record<string, unknown> {
   const vars: Record<string, unknown> = { ...config.vars, ...secrets };
   const unknown = (worker?.secrets ?? []).filter((name) => !(name in vars));
   const variables: readonly string[] = VARIABLES;
@@ -205,7 +207,12 @@ function configProblem({ config, worker }: PlanInput, secrets: Record<string, st
     const variable = splitVariableOf(name);
     return variable === null || (!depends.includes(variable) && !split.has(variable));
   });
-  const parsed = parseConfig(Object.fromEntries(checked));
+  return Object.fromEntries(checked);
+}
+
+/** What the gateway would refuse. */
+function configProblem(known: Record<string, unknown>): string | null {
+  const parsed = parseConfig(known);
   const usable = parsed.ok ? credentialsOf(parsed.config) : parsed;
   return usable.ok ? null : toWire(usable.reason).error.message;
 }

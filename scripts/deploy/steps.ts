@@ -24,6 +24,8 @@ export type DeployDeps = {
   freshKey(): string;
   /** Waits until the deployed version serves requests; returns why it does not, or null. */
   trouble(serving: Serving): Promise<string | null>;
+  /** A sentence for each upstream that this machine cannot reach, or that only this machine's network can. */
+  unreachable(vars: Readonly<Record<string, unknown>>): Promise<string[]>;
   print(line: string): void;
 };
 
@@ -51,6 +53,7 @@ export async function deploy(deployment: Deployment, deps: DeployDeps): Promise<
   const planned = planDeployment({ ...deployment, worker: account.worker, freshKey: deps.freshKey });
   if (!planned.ok) return unchanged(planned.message);
   for (const note of planned.plan.notes) deps.print(note);
+  await warn(planned.plan, deps);
   const made = await createBuckets(account, deps);
   if (!made.ok) return made.message;
   const uploaded = await upload(deployment, planned.plan, { ...account, madeBuckets: made.buckets }, deps);
@@ -66,6 +69,7 @@ const unchanged = (message: string): string => `${message}\nNothing was changed 
 async function dryRun(deployment: Deployment, deps: DeployDeps): Promise<string | null> {
   const planned = planDeployment({ ...deployment, worker: null, freshKey: deps.freshKey });
   if (!planned.ok) return planned.message;
+  await warn(planned.plan, deps);
   const args = uploadArgs(deployment);
   const { status } = await withSecrets(planned.plan.secrets, deps, (file) =>
     deps.wrangler([...args, ...file, "--dry-run"], { show: true }),
@@ -76,6 +80,11 @@ async function dryRun(deployment: Deployment, deps: DeployDeps): Promise<string 
   deps.print(`Nothing was uploaded. A real deployment does the same and uploads it.${created}`);
   if (deployment.options.isFree) printFreePlan(deps);
   return null;
+}
+
+/** Names upstreams that cannot be reached. It is no reason to stop: this machine may be in another network than the Worker. */
+async function warn({ known }: Plan, deps: DeployDeps): Promise<void> {
+  for (const sentence of await deps.unreachable(known)) deps.print(`Warning: ${sentence}.`);
 }
 
 type MadeBuckets = { ok: true; buckets: readonly string[] } | { ok: false; message: string };

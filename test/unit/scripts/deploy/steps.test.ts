@@ -15,10 +15,12 @@ type World = {
   answers?: Record<string, ApiAnswer>;
   isLoggedIn?: boolean;
   trouble?: string | null;
+  /** What is said of upstreams if some are configured. */
+  unreachable?: string[];
 };
 
 /** Records what a deployment does, in order. */
-function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null }: World = {}) {
+function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null, unreachable = [] }: World = {}) {
   const did: string[] = [];
   const printed: string[] = [];
   const files: string[] = [];
@@ -47,6 +49,9 @@ function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null }: W
     async trouble({ url, adminKey, versionId }) {
       did.push(`ask ${url} ${adminKey === null ? "as a stranger" : "as the operator"} for ${versionId}`);
       return trouble;
+    },
+    async unreachable(vars) {
+      return typeof vars["UPSTREAMS"] === "string" ? unreachable : [];
     },
     print: (line) => void printed.push(line),
   };
@@ -111,6 +116,15 @@ describe("the steps of a deployment", () => {
     const failed = world({ ends: { deploy: { status: 7, output: "" } } });
     expect(await deploy(deployment(), failed.deps)).toContain("exit status 7");
     expect(failed.did.filter((line) => line.includes("delete"))).toEqual([]);
+  });
+
+  it.each([false, true])("warn of upstreams that cannot be reached, and go on (dry run: %s)", async (isDryRun) => {
+    const { deps, did, printed } = world({ unreachable: ["the upstream up cannot be reached"] });
+    const UPSTREAMS = '{"up":{"kind":"openai","base_url":"https://up.test/v1"}}';
+    const options = { ...NO_OPTIONS, isDryRun };
+    expect(await deploy(deployment({ local: { ...LOCAL, UPSTREAMS }, options }), deps)).toBeNull();
+    expect(printed).toContain("Warning: the upstream up cannot be reached.");
+    expect(did.some((line) => line.startsWith("deploy"))).toBe(true);
   });
 
   it("stop where a bucket cannot be created, and delete those that were", async () => {
