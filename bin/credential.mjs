@@ -54,7 +54,8 @@ export function findCredential({ names, tokenFile, envFiles = [], readsDevVars =
     const values = parseEnv(text ?? "");
     for (const name of names) {
       const value = values[name]?.trim();
-      if (value) return checked({ value, name, from: `${name} in ${file === DEV_VARS ? ".dev.vars" : printable(file)}` });
+      if (value)
+        return checked({ value, name, from: `${name} in ${file === DEV_VARS ? ".dev.vars" : printable(file)}` });
     }
   }
   return notFound(names, files);
@@ -64,14 +65,16 @@ export function findCredential({ names, tokenFile, envFiles = [], readsDevVars =
 function notFound(names, files) {
   const all = names.join(" or ");
   const places = ["the environment", ...files.map((file) => (file === DEV_VARS ? ".dev.vars" : printable(file)))];
-  const only = names.length === 1 && names[0] === "ADMIN_KEY" ? " A run's token will not do: it sees its own run only." : "";
+  const only =
+    names.length === 1 && names[0] === "ADMIN_KEY" ? " A run's token will not do: it sees its own run only." : "";
   const where = places.length === 1 ? `not set in ${places[0]}` : `set neither in ${places.join(" nor in ")}`;
   return `No credential: ${all} is ${where}. Set ${names.map((name) => REMEDIES[name]).join(", or ")}.${only}`;
 }
 
 /** @param {Omit<import("./credential.mjs").Credential, "isRunToken">} found */
 function checked(found) {
-  if (!VALUE.test(found.value)) return `The credential from ${found.from} is empty or contains a character that no key or token has.`;
+  if (!VALUE.test(found.value))
+    return `The credential from ${found.from} is empty or contains a character that no key or token has.`;
   const isRunToken = found.name === "--token-file" ? RUN_TOKEN.test(found.value) : found.name !== "ADMIN_KEY";
   return { ...found, isRunToken };
 }

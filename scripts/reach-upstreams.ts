@@ -24,11 +24,17 @@ export async function unreachableUpstreams(
     called.map(async ({ name, baseUrl }) => {
       const { protocol, hostname, port } = new URL(baseUrl);
       if (isDeployed && !checkToolUrl(baseUrl, []).ok) {
-        return [`the upstream ${name} is out of a Worker's reach: the host of its base_url ${baseUrl} is not on the public internet`];
+        return [
+          `the upstream ${name} is out of a Worker's reach: the host of its base_url ${baseUrl} is not on the public internet`,
+        ];
       }
       const tls = protocol === "https:";
       const why = await failureOf(hostname, port === "" ? (tls ? 443 : 80) : Number(port), tls);
-      return why === null ? [] : [`the upstream ${name} cannot be reached${isDeployed ? " from this machine" : ""} at its base_url ${baseUrl}: ${why}`];
+      return why === null
+        ? []
+        : [
+            `the upstream ${name} cannot be reached${isDeployed ? " from this machine" : ""} at its base_url ${baseUrl}: ${why}`,
+          ];
     }),
   );
   return found.flat();

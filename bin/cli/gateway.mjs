@@ -29,7 +29,10 @@ export function gatewayOf({ url, "token-file": tokenFile, "env-file": envFiles }
   if (place === undefined || !URL.canParse(place) || !/^https?:/.test(place)) {
     throw new Failure("The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).");
   }
-  const found = findCredential({ names: operator ? ["ADMIN_KEY"] : ["FANOUT_TOKEN", "ADMIN_KEY"], tokenFile, envFiles }, places);
+  const found = findCredential(
+    { names: operator ? ["ADMIN_KEY"] : ["FANOUT_TOKEN", "ADMIN_KEY"], tokenFile, envFiles },
+    places,
+  );
   if (typeof found === "string") throw new Failure(found);
   // With the /v1 that OpenAI's clients want, it is the same gateway.
   return { url: place.replace(/\/+(v1\/*)?$/, ""), token: found.value, from: found.from, isRunToken: found.isRunToken };
@@ -93,10 +96,9 @@ export const ID_CHARS_SHOWN = 16;
  */
 export async function wholeId(gateway, named, signal) {
   if (!/^run_[0-9a-f]{8,63}$/.test(named)) return named;
-  const page =
-    gateway.isRunToken
-      ? { data: [await json(gateway, "/run", { signal })] }
-      : await json(gateway, "/runs?limit=100&view=summary", { signal });
+  const page = gateway.isRunToken
+    ? { data: [await json(gateway, "/run", { signal })] }
+    : await json(gateway, "/runs?limit=100&view=summary", { signal });
   const found = Object.values(page)
     .flat()
     .map((run) => textOf(run, "id"))

@@ -108,7 +108,8 @@ async function openRun(gateway, { file, budget, run: named, model, "replay-from"
   const usd = amountOf("run", "budget", budget);
   const isToken = gateway.isRunToken;
   if (named !== undefined || (usd === null && isToken)) {
-    if (!isToken) throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With the operator's key, use --budget.");
+    if (!isToken)
+      throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With the operator's key, use --budget.");
     const own = textAt(await json(gateway, "/run"), "id");
     if (named !== undefined && named !== own)
       throw wrong("run", `The token from ${gateway.from} belongs to ${own}, not to ${printable(named)}.`);

@@ -65,7 +65,10 @@ export function planDeployment(input: PlanInput): Planned {
     : [
         `UPSTREAMS is not set, so the gateway serves only ${BUILT_IN_MODEL} and the other simulated models. Add your providers to ${secretsFile}.`,
       ];
-  return { ok: true, plan: { secrets, newKeys, kept, notes: [...notes, ...names, ...simulated], known: knownVars(input, secrets) } };
+  return {
+    ok: true,
+    plan: { secrets, newKeys, kept, notes: [...notes, ...names, ...simulated], known: knownVars(input, secrets) },
+  };
 }
 
 const isUpstreams = (name: string): boolean => splitVariableOf(name) === "UPSTREAMS";

@@ -41,7 +41,13 @@ export function serveSetting(
     return `PORT must be a number from 1 to 65535, not ${JSON.stringify(portText)}.`;
   }
   const dataDir = env["FANOUT_DATA"] || ".data";
-  return { host: env["HOST"] || "127.0.0.1", port, dataDir, adminKey: key.value, vars: { ...varsIn(env), ADMIN_KEY: key.value } };
+  return {
+    host: env["HOST"] || "127.0.0.1",
+    port,
+    dataDir,
+    adminKey: key.value,
+    vars: { ...varsIn(env), ADMIN_KEY: key.value },
+  };
 }
 
 /** The gateway's own variables and the secrets that they refer to: nothing else of the environment reaches the Worker. */

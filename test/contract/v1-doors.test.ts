@@ -131,7 +131,11 @@ describe("a plain name that upstreams of both protocols serve", () => {
     const request = JSON.stringify({ model, max_tokens: 5, messages: [{ role: "user", content: "hi" }] });
     const posted = post(gateway, path, token, request);
     const { statusCode } = await posted.response;
-    return { status: statusCode, text: (await posted.body).bytes.toString(), sent: upstream.calls.map((call) => call.path) };
+    return {
+      status: statusCode,
+      text: (await posted.body).bytes.toString(),
+      sent: upstream.calls.map((call) => call.path),
+    };
   };
 
   it.each([

@@ -27,7 +27,8 @@ export function serverOf({ url, tokenFile, envFiles }, places) {
   const apiUrl = apiUrlOf(place, isOpenAi);
   const gatewayUrl = apiUrl.endsWith("/v1") ? apiUrl.slice(0, -"/v1".length) : null;
   /** @type {import("../../credential.mjs").Name[]} */
-  const names = isOpenAi ? ["OPENAI_API_KEY"] : ["FANOUT_TOKEN", ...(url === undefined ? [] : ["OPENAI_API_KEY"])];
+  const names = isOpenAi ? ["OPENAI_API_KEY"] : ["FANOUT_TOKEN"];
+  if (!isOpenAi && url !== undefined) names.push("OPENAI_API_KEY");
   const found = findCredential({ names, tokenFile, envFiles }, places);
   if (typeof found === "string") throw new Failure(found);
   return { apiUrl, gatewayUrl, token: found.value, tokenFrom: found.from };

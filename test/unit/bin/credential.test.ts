@@ -51,10 +51,21 @@ describe("the credential of a command", () => {
     ["cassette", ["ls"], "ADMIN_KEY"],
   ];
   it.each(needs)("is missed by fanout %s in the same sentence as by all commands", async (name, args, names) => {
-    const command = await COMMANDS[name].load();
-    const surroundings = { env: {}, read: () => null, signal: new AbortController().signal };
+    const command = await COMMANDS[name]?.load();
+    const writes = { stdout: () => undefined, stderr: () => undefined, columns: () => 80 };
+    const surroundings = {
+      ...writes,
+      isLive: false,
+      isScreen: false,
+      env: {},
+      read: () => null,
+      signal: AbortSignal.abort(),
+    };
+    if (command === undefined) throw new Error(`no command ${name}`);
     await expect(command(args, surroundings)).rejects.toThrow(
-      new RegExp(`^No credential: ${names} is set neither in the environment nor in \\.dev\\.vars\\. Set ${names.split(" ")[0]} to `),
+      new RegExp(
+        `^No credential: ${names} is set neither in the environment nor in \\.dev\\.vars\\. Set ${names.split(" ")[0]} to `,
+      ),
     );
   });
 

@@ -73,7 +73,9 @@ describe("settingOf", () => {
     [{ FANOUT_URL: "http://g.test", OPENAI_API_KEY: "k" }, "FANOUT_TOKEN"],
     [{ OPENAI_BASE_URL: "http://o.test/v1" }, "OPENAI_API_KEY"],
   ])("sends no key to a place that it is not for: %j asks for %s", (surroundings, name) => {
-    expect(() => read(["in.txt", "-o", "o"], surroundings)).toThrow(new RegExp(`^No credential: ${name} is set neither in the environment nor in .dev.vars. Set ${name}`));
+    expect(() => read(["in.txt", "-o", "o"], surroundings)).toThrow(
+      new RegExp(`^No credential: ${name} is set neither in the environment nor in .dev.vars. Set ${name}`),
+    );
   });
 
   it.each([

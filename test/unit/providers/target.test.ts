@@ -49,7 +49,10 @@ describe("a plain name that upstreams of several kinds serve", () => {
     ["claude-1", null, reversed, "claude"],
     ["second/claude-1", "messages", config, "second"],
   ] as const)("%s at %s means the first upstream that has the endpoint", (model, endpoint, among, upstream) => {
-    expect(targetOf(model, rules, among, endpoint)).toMatchObject({ ok: true, target: { upstream, model: "claude-1" } });
+    expect(targetOf(model, rules, among, endpoint)).toMatchObject({
+      ok: true,
+      target: { upstream, model: "claude-1" },
+    });
   });
 
   it("goes there also from where names are resolved without an endpoint", () => {
@@ -60,13 +63,27 @@ describe("a plain name that upstreams of several kinds serve", () => {
   });
 
   it.each([
-    ["gpt-1", "messages", config, /^model: gpt-1 is served by gpt, but .*; \/v1\/messages works at claude, second: name a model of one of them, such as claude\/MODEL\. \/query and \/batch work/],
-    ["claude/claude-1", "embeddings", config, /^model: claude\/claude-1 is served by claude, but .*; \/v1\/embeddings works at gpt: name a model of it, such as gpt\/MODEL/],
+    [
+      "gpt-1",
+      "messages",
+      config,
+      /^model: gpt-1 is served by gpt, but .*; \/v1\/messages works at claude, second: name a model of one of them, such as claude\/MODEL\. \/query and \/batch work/,
+    ],
+    [
+      "claude/claude-1",
+      "embeddings",
+      config,
+      /^model: claude\/claude-1 is served by claude, but .*; \/v1\/embeddings works at gpt: name a model of it, such as gpt\/MODEL/,
+    ],
     ["m", "messages", { upstreams: [gpt], defaultModel: null }, /no upstream of this gateway has \/v1\/messages/],
   ] as const)("is refused as %s at %s with the upstreams that would do", (model, endpoint, among, message) => {
     const resolved = targetOf(model, rules, among, endpoint);
     if (resolved.ok) throw new Error("resolved");
-    expect(resolved.reason).toMatchObject({ reason: "invalid_request", param: "model", message: expect.stringMatching(message) });
+    expect(resolved.reason).toMatchObject({
+      reason: "invalid_request",
+      param: "model",
+      message: expect.stringMatching(message),
+    });
   });
 });
 

@@ -3,7 +3,12 @@ import { describe, expect, it } from "vitest";
 import { DEV_VARS } from "../../../bin/credential.mjs";
 import { exportLine, tokenSetting } from "../../../scripts/token-setting.ts";
 
-const files: Record<string, string> = { [DEV_VARS]: 'ADMIN_KEY="local"\n', other: "ADMIN_KEY=other\n", empty: "", bare: "bare-key\n" };
+const files: Record<string, string> = {
+  [DEV_VARS]: 'ADMIN_KEY="local"\n',
+  other: "ADMIN_KEY=other\n",
+  empty: "",
+  bare: "bare-key\n",
+};
 const read = (file: string) => files[file] ?? null;
 const setting = (args: string[], env: Record<string, string> = {}) => tokenSetting(args, { env, read });
 

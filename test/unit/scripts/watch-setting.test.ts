@@ -46,7 +46,11 @@ describe("settingOf", () => {
     [["run_1", "run_2"], env, /^Expected one run id\./],
     [["--onec"], env, /^Unknown option '--onec'/],
     [["run_1", "--url", "127.0.0.1:8787"], env, /^The gateway's URL must begin with http/],
-    [["run_1"], {}, /^No credential: FANOUT_TOKEN or ADMIN_KEY is set neither in the environment nor in \.dev\.vars\. Set FANOUT_TOKEN .* or ADMIN_KEY/],
+    [
+      ["run_1"],
+      {},
+      /^No credential: FANOUT_TOKEN or ADMIN_KEY is set neither in the environment nor in \.dev\.vars\. Set FANOUT_TOKEN .* or ADMIN_KEY/,
+    ],
     [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN is empty or contains a character/],
     [[], { ADMIN_KEY: "k" }, /^The run id is missing\./],
   ])("says what is wrong with %j", (args, env, message) => {

@@ -71,7 +71,9 @@ describe("npm run watch", () => {
   it("ends with status 1 and says why, where there is no such run", async () => {
     const { status, stdout, stderr } = await watch({ lines: [] }, ["run_0"]);
     expect([status, stdout]).toEqual([1, ""]);
-    expect(stderr).toBe(`No such run that the token from FANOUT_TOKEN may read at ${server?.url} (run run_0 not found).\n`);
+    expect(stderr).toBe(
+      `No such run that the token from FANOUT_TOKEN may read at ${server?.url} (run run_0 not found).\n`,
+    );
   });
 
   it("ends with status 130 on Ctrl-C", async () => {
