@@ -52,9 +52,9 @@ ${Object.values(COMMANDS)
   .map(({ summary }) => `  ${summary}`)
   .join("\n")}
 
-The gateway is --url, or FANOUT_URL (default http://127.0.0.1:8787). The credential is FANOUT_TOKEN, a
-run's token, or ADMIN_KEY, the operator's key: from --token-file, else from the environment, else from
---env-file or .dev.vars, into which npm start writes the operator's key. runs, top and cassette need
-the operator's key; batch needs a run's token.
+The gateway is --url, or FANOUT_URL (default http://127.0.0.1:8787). The credential is FANOUT_TOKEN,
+a run's token, or ADMIN_KEY, the operator's key: from --token-file, else from the environment, else
+from --env-file or .dev.vars, into which npm start writes the operator's key. runs, top and
+cassette need the operator's key, batch a run's token.
 For the options of a command: fanout COMMAND --help
 `;
