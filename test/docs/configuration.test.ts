@@ -50,6 +50,9 @@ describe("docs/configuration.md", () => {
     const read = new Set<string>();
     for (const file of files) {
       for (const [, name = ""] of (await source(file)).matchAll(/\benv\["(\w+)"\]/g)) read.add(name);
+      // Credentials are found by one rule, which gets the names of their variables.
+      for (const [, names = ""] of (await source(file)).matchAll(/\bnames: \[([^\]]*)\]/g))
+        for (const [, name = ""] of names.matchAll(/"(\w+)"/g)) read.add(name);
     }
     expect([...named].toSorted()).toEqual([...read].toSorted());
   });
