@@ -211,7 +211,12 @@ describe.each(PERSONALITIES.map((personality) => [personality.title, personality
       async () => {
         await billed(async (run) => {
           const before = server.bookOf(title).seen.length;
-          const answer = await ask(run, "/query", { model: model(), prompt: "busy two", deadline_ms: 60_000 });
+          const answer = await ask(run, "/query", {
+            model: model(),
+            prompt: "busy two",
+            max_tokens: 9,
+            deadline_ms: 600_000,
+          });
           expect(chatAnswer.parse(JSON.parse(answer.text))).toMatchObject({ text: "two busy" });
           expect(server.bookOf(title).seen.length - before).toBe(2);
         });

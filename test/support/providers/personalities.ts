@@ -91,7 +91,7 @@ const AZURE = {
       "retry-after-ms": "50",
       "retry-after": "1",
       "x-ratelimit-remaining-requests": "9",
-      "x-ratelimit-remaining-tokens": "900",
+      "x-ratelimit-remaining-tokens": "90000",
     },
     body: {
       error: {
