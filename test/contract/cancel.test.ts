@@ -28,7 +28,7 @@ async function closing<T>(count: number, act: () => Promise<T>): Promise<T> {
 
 async function expectNothingReserved(run: RunAccess): Promise<void> {
   const { budget, stats } = await documentOf(run);
-  expect(Object.values(budget).map(({ reserved }) => reserved)).toEqual([0, 0, 0, 0]);
+  expect(Object.values(budget).filter(({ reserved }) => reserved !== 0)).toEqual([]);
   expect(stats.pending_queries).toBe(0);
 }
 
