@@ -1,13 +1,13 @@
 /** Leased credit on real objects: what it saves, and that nothing is lost or counted twice, whatever crashes. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
-import { beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { CREDIT_TTL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { crash, storedLeases } from "../support/objects-direct.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
-beforeAll(watchObjects);
+watchObjects();
 
 /** Makes calls one after the other. Returns their costs. */
 async function inARow(run: TestRun, count: number, model: string): Promise<number[]> {
