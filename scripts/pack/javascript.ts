@@ -36,7 +36,8 @@ export function packJavaScript(to: string): void {
     for (const [path, source] of Object.entries(FILES)) {
       cpSync(join(ROOT, source), join(stage, path), {
         recursive: true,
-        filter: (file) => !file.endsWith("tsconfig.json"),
+        // The commands' own types and settings serve the clone's scripts.
+        filter: (file) => !file.endsWith("tsconfig.json") && !(path === "bin" && file.endsWith(".d.mts")),
       });
     }
     packCommands(join(stage, "dist"));
