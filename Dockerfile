@@ -10,6 +10,7 @@ COPY src src
 COPY durable-objects durable-objects
 COPY stubs stubs
 COPY ui ui
+COPY bin bin
 RUN node scripts/page/build.ts
 RUN mkdir /data && chown node:node /data
 USER node

@@ -118,7 +118,7 @@ describe("npm run serve", () => {
   );
 
   it.each([
-    ["without an ADMIN_KEY", { ADMIN_KEY: "" }, "ADMIN_KEY is not set."],
+    ["without an ADMIN_KEY", { ADMIN_KEY: "" }, "ADMIN_KEY is not set in the environment."],
     ["with a configuration that cannot work", { UPSTREAMS: `{"a":{"kind":"imaginary"}}` }, "UPSTREAMS.a.kind"],
   ])("ends with the reason %s", { tags: ["slow"] }, async (_, wrong, reason) => {
     const { env } = await setting();
