@@ -86,8 +86,8 @@ function functionsOf(token) {
 
   /**
    * Returns the whole message that answers a prompt or chat messages: `content`, `tool_calls`, … `tools` among the
-   * options are those of a chat completion. Sent back among the messages, with the results of its tools, the message
-   * goes on.
+   * options are those of a chat completion: sent back among the messages, with the results of its tools, the message
+   * goes on. Or they are names of tools of the run, which the gateway calls itself.
    */
   async function llmMessage(prompt, model, options) {
     const request = keyedRequest(itemOf(prompt), asking(optionsOf(model, options)));
@@ -95,14 +95,14 @@ function functionsOf(token) {
   }
 
   /**
-   * Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". With `tools`, or
-   * with `include: ["message"]`, the answers are whole messages, as of llmMessage.
+   * Answers many prompts at once, in their order. The result of a failed prompt is "[error] message". With `tools` of
+   * a chat completion, or with `include: ["message"]`, the answers are whole messages, as of llmMessage.
    */
   async function llmQueryBatch(prompts, model, options) {
     const list = listOf(prompts);
     if (list.length === 0) return [];
     const named = optionsOf(model, options);
-    const wanted = named?.tools === undefined ? named : asking(named);
+    const wanted = named?.tools?.some((tool) => !isText(tool)) ? asking(named) : named;
     const { results, items = [] } = await call("/batch", "results", keyedRequest(batchOf(list), wanted));
     const name = wanted?.include?.includes("message") ? "message" : "json";
     if (results?.length === list.length)
@@ -268,7 +268,10 @@ function optionsOf(model, options) {
 /** Options that ask for the whole message, and send `tools`. */
 function asking({ tools, include = [], ...options } = {}) {
   const wanted = { ...options, include: [...new Set(["message", ...include])] };
-  return tools === undefined ? wanted : { ...wanted, params: { ...options.params, tools } };
+  if (tools === undefined) return wanted;
+  // The run's own tools go by their names; definitions are the upstream's.
+  if (tools.every(isText)) return { ...wanted, tools };
+  return { ...wanted, params: { ...options.params, tools } };
 }
 
 function itemOf(prompt, index) {

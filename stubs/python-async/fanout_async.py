@@ -166,8 +166,9 @@ def llm_query(prompt, model=None, **params):
 async def llm_message(messages_or_prompt, model=None, tools=None, **params):
     """Returns the whole message of an answer as a dict: `content`, `tool_calls`, …
 
-    `tools` are those of a chat completion. Sent back as one of `messages`, with the
-    results of its tools, the message goes on. Raises FanoutError if the call fails.
+    `tools` are those of a chat completion: sent back as one of `messages`, with the
+    results of its tools, the message goes on. Or they are names of tools of the run, which
+    the gateway calls itself. Raises FanoutError if the call fails.
     """
     asked = {**_optional(model=model), **_asking(params, tools)}
     answer = await _call(
@@ -180,10 +181,13 @@ async def llm_query_batch(prompts, model=None, tools=None, **options):
     """Returns the answers to many prompts, in the order of `prompts`, by one request.
 
     The result of a failed prompt is the string "[error] message"; the other results are
-    not affected. With `tools`, or `include=["message"]`, the answers are whole messages, as
-    of llm_message. Raises FanoutError only if the whole request fails.
+    not affected. With `tools` of a chat completion, or `include=["message"]`, the answers
+    are whole messages, as of llm_message. Raises FanoutError only if the whole request
+    fails.
     """
-    if tools is not None:
+    if tools is not None and _are_names(tools):
+        options = {**options, "tools": tools}
+    elif tools is not None:
         options = _asking(options, tools)
     slots = await _slots(prompts, model, options)
     name = "message" if "message" in options.get("include", ()) else "json"
@@ -407,6 +411,11 @@ async def FINAL(x):
     await llm_log("final_result", output=output, data=x)
 
 
+def _are_names(tools):
+    """Whether these are tools of the run, which go by their names."""
+    return all(isinstance(tool, str) for tool in tools)
+
+
 def _asking(params, tools):
     """Returns the fields of a call that asks for the whole message, and sends tools."""
     include = [
@@ -415,6 +424,8 @@ def _asking(params, tools):
     ]
     if tools is None:
         return {**params, "include": include}
+    if _are_names(tools):
+        return {**params, "include": include, "tools": tools}
     sent = {**params.get("params", {}), "tools": tools}
     return {**params, "include": include, "params": sent}
 

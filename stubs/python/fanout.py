@@ -133,8 +133,9 @@ def llm_query(prompt, model=None, **params):
 def llm_message(messages_or_prompt, model=None, tools=None, **params):
     """Returns the whole message of an answer as a dict: `content`, `tool_calls`, …
 
-    `tools` are those of a chat completion. Sent back as one of `messages`, with the
-    results of its tools, the message goes on. Raises FanoutError if the call fails.
+    `tools` are those of a chat completion: sent back as one of `messages`, with the
+    results of its tools, the message goes on. Or they are names of tools of the run, which
+    the gateway calls itself. Raises FanoutError if the call fails.
     """
     fields = {"model": model, **_item(messages_or_prompt), **_asking(params, tools)}
     return _call("/query", fields, expects="message")["message"]
@@ -144,10 +145,13 @@ def llm_query_batch(prompts, model=None, tools=None, **options):
     """Returns the answers to many prompts, in the order of `prompts`, by one request.
 
     The result of a failed prompt is the string "[error] message"; the other results are
-    not affected. With `tools`, or `include=["message"]`, the answers are whole messages, as
-    of llm_message. Raises FanoutError only if the whole request fails.
+    not affected. With `tools` of a chat completion, or `include=["message"]`, the answers
+    are whole messages, as of llm_message. Raises FanoutError only if the whole request
+    fails.
     """
-    if tools is not None:
+    if tools is not None and _are_names(tools):
+        options = {**options, "tools": tools}
+    elif tools is not None:
         options = _asking(options, tools)
     prompts, fields = _batch_request(prompts, model, options)
     if not prompts:
@@ -477,6 +481,11 @@ def _item(prompt, name="prompt"):
     raise TypeError(message)
 
 
+def _are_names(tools):
+    """Whether these are tools of the run, which go by their names."""
+    return all(isinstance(tool, str) for tool in tools)
+
+
 def _asking(params, tools):
     """Returns the fields of a call that asks for the whole message, and sends tools."""
     include = [
@@ -485,6 +494,8 @@ def _asking(params, tools):
     ]
     if tools is None:
         return {**params, "include": include}
+    if _are_names(tools):
+        return {**params, "include": include, "tools": tools}
     sent = {**params.get("params", {}), "tools": tools}
     return {**params, "include": include, "params": sent}
 

@@ -32,6 +32,7 @@ export interface Answered {
   annotations?: object[];
   [field: string]: unknown;
 }
+export type Included = "message" | "logprobs" | "transcript";
 /** Request fields of a call, or of all calls of a batch. */
 export interface CallFields {
   /** `upstream/model` or a model's name. Default: the run's. */
@@ -68,7 +69,11 @@ export interface CallFields {
   /** `flex`: cheaper and slower where the upstream sells it, else the standard tier. Default: the run's, or none. */
   service_tier?: "flex" | "priority" | "default" | undefined;
   /** What the answer shows beside its text. */
-  include?: readonly ("message" | "logprobs")[] | undefined;
+  include?: readonly Included[] | undefined;
+  /** Names of tools of the run that the model may use: the gateway calls them and asks it again. */
+  tools?: readonly string[] | undefined;
+  /** How many answers such a model may give. Default: 8. */
+  max_turns?: number | undefined;
   /** Further fields for the upstream, sent unchanged. */
   params?: Record<string, unknown> | undefined;
 }
@@ -229,7 +234,7 @@ export interface Vote {
 /** `limit` and `remaining` are null where there is no limit. */
 export type BudgetLine = { limit: number | null; spent: number; reserved: number; remaining: number | null };
 /** `usd` in USD. */
-export type Budget = Record<"usd" | "calls" | "prompt_tokens" | "completion_tokens", BudgetLine>;
+export type Budget = Record<"usd" | "calls" | "prompt_tokens" | "completion_tokens" | "new_tokens", BudgetLine>;
 /** `cost` in USD. */
 export type Tokens = { input_tokens: number; output_tokens: number; cost: number };
 /** At most 5 % too high, ms; null: no call has ended. */
@@ -272,6 +277,8 @@ export interface RunLimits {
   calls?: number | undefined;
   prompt_tokens?: number | undefined;
   completion_tokens?: number | undefined;
+  /** Completions, and prompts that no cache had. */
+  new_tokens?: number | undefined;
 }
 /** Settings of a child run: its limits, and the fields of POST /runs. */
 export interface RunSettings extends RunLimits, CallOptions {
@@ -351,8 +358,8 @@ export function llmQuery<Style extends ErrorStyle = "bracket">(
   options?: BatchOptions<Style>,
 ): Promise<Result<Style>[]>;
 /** Tools of a chat completion: with them, answers are whole messages. */
-export type WithTools<Options> = Options & { tools: readonly object[] };
-export type WithMessages<Options> = Options & { include: readonly ["message", ...("message" | "logprobs")[]] };
+export type WithTools<Options> = Omit<Options, "tools"> & { tools: readonly object[] };
+export type WithMessages<Options> = Options & { include: readonly ["message", ...Included[]] };
 export function llmMessage(
   prompt: string | readonly Message[] | Call,
   options?: QueryOptions | WithTools<QueryOptions>,

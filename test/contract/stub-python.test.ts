@@ -58,13 +58,15 @@ describe.runIf(hasPython)("the Python stub", () => {
       `tools = [{"type": "function", "function": {"name": "f"}}]
 asked = [{"role": "user", "content": "hi"}]
 report([llm_message(asked, "m", tools=tools, params={"seed": 1}), llm_message("p"),
-        llm_query_batch(["a", "b"], tools=tools), llm_query_batch(["a", "b"], include=["message", "logprobs"])])`,
+        llm_query_batch(["a", "b"], tools=tools), llm_query_batch(["a", "b"], include=["message", "logprobs"]),
+        llm_message("p", tools=["search"]), llm_query_batch(["a", "b"], tools=["search"])])`,
       ({ path }, reply) =>
         path === "/query"
           ? sendJson(reply, 200, { text: "", message })
           : sendJson(reply, 200, { results: ["", "[error] no"], items: [{ message }, {}] }),
     );
-    expect(printed).toEqual([message, message, [message, "[error] no"], [message, "[error] no"]]);
+    const texts = ["", "[error] no"];
+    expect(printed).toEqual([message, message, [message, "[error] no"], [message, "[error] no"], message, texts]);
     const tools = [{ type: "function", function: { name: "f" } }];
     const messages = [{ role: "user", content: "hi" }];
     expect(seen.map(({ body }) => body)).toEqual([
@@ -72,6 +74,9 @@ report([llm_message(asked, "m", tools=tools, params={"seed": 1}), llm_message("p
       { prompt: "p", include: ["message"] },
       { prompts: ["a", "b"], include: ["message"], params: { tools } },
       { prompts: ["a", "b"], include: ["message", "logprobs"] },
+      // Tools of the run go by their names, and the gateway calls them.
+      { prompt: "p", include: ["message"], tools: ["search"] },
+      { prompts: ["a", "b"], tools: ["search"] },
     ]);
   });
 

@@ -110,7 +110,7 @@ it("know the fields of a request that the gateway knows, and no other", async ()
   const event = Object.keys(clientEvent.shape).filter((name) => name !== "event_type");
   expect(await complaints(sameNames("keyof stub.BatchOptions", [...batch, ...own]), "node")).toBe("");
   const run = Object.keys(runBody.shape).filter((name) => name !== "tools"); // Only the operator registers tools.
-  const limits = ["usd", "calls", "prompt_tokens", "completion_tokens"];
+  const limits = ["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"];
   expect(await complaints(sameNames("keyof stub.QueryOptions", [...query, ...own]), "node")).toBe("");
   expect(await complaints(sameNames("keyof stub.RunSettings", [...new Set([...run, ...limits]), ...own]), "node")).toBe(
     "",
