@@ -69,8 +69,8 @@ describe("a retry", () => {
     expect(first.status).toBe("partial");
     const again = await costOf(run, () => retryOf(run, first.id));
     expect(again.result.items.map(({ attempts }) => attempts)).toEqual([...Array<number>(ITEMS - 1).fill(0), 1]);
-    // The batch has 1.3 MB of calls, and 1.2 MB of answers.
-    expect(again.bytes).toBeLessThan(3 * 16_384);
+    // The batch has 1.3 MB of calls, and 1.2 MB of answers. A table that is made anew has a page of 4 KB, and so has each index.
+    expect(again.bytes).toBeLessThan(4 * 16_384);
     expect(again.rows).toBeLessThan(20);
     const last = await costOf(run, () => retryOf(run, again.result.id));
     expect(misplaced(last.result.results)).toEqual([]);
