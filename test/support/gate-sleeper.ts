@@ -125,6 +125,7 @@ export class Sleeper {
   /** A turn of the run's object. */
   #turn(): void {
     const { state } = this.#engine;
+    state.emitWindows(this.nowMs);
     expireQueued(state, null, this.nowMs);
     for (const { lease } of this.#engine.turn([512], this.nowMs).assignments) this.#start(lease.attemptId);
     const who = { run: "run", instance: "i", weight: 1 };
