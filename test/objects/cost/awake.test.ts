@@ -27,6 +27,8 @@ it("a page that looks on while calls are at the upstream holds no object", async
     // Each query's Worker and the page have opened their sockets: a socket that opens later is an operation. So is the message
     // with which the page says what it has read.
     await expect.poll(() => watched(run.id).calls["fetch"] ?? 0).toBe(8 + 1);
+    // A report of credit may still be on its way.
+    await expect.poll(() => awake().objects).toEqual([]);
     const before = await quiet();
     expect(awake().objects).toEqual([]);
     await new Promise((resolve) => setTimeout(resolve, 500));

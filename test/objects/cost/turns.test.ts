@@ -71,7 +71,9 @@ describe("a query", () => {
     // Once there is credit, calls start without the run object. Before, settlements leave after the answer.
     const { acquireMany = 0, settleMany = 0, openCredit = 0, reportCredit = 0, ...others } = ownCalls(run);
     expect(others).toEqual({});
-    expect(acquireMany + openCredit + reportCredit).toBeLessThanOrEqual(50);
+    // On a fast machine all 50 are in the run object's window, which each keeps open: the credit that it has lent starts none.
+    expect(acquireMany + reportCredit).toBeLessThanOrEqual(50);
+    expect(openCredit).toBeLessThanOrEqual(1);
     expect(settleMany).toBeLessThanOrEqual(50);
     expect(logRows).toBeLessThanOrEqual(logRowsMax(50));
     expect(ofType(await logOf(run), "slot_completed")).toHaveLength(50);
