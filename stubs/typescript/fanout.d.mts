@@ -131,8 +131,8 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   validate_independence?: "report" | "reject" | "serialize" | undefined;
 }
 /**
- * The rule that stops a group early; exactly one. `shadow`: only report what a stop would have saved. `in_flight`: what becomes of
- * calls in flight. `hurry`: keep the full width near the end of `n_success` and `quorum`, at a higher cost.
+ * The rule that stops a group early; exactly one. `shadow`: only report what a stop would have saved. `in_flight`: what
+ * becomes of calls in flight. `hurry`: keep the full width near the end of `n_success` and `quorum`, at a higher cost.
  */
 export type StopWhen = {
   shadow?: boolean | undefined;

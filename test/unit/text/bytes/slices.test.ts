@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { inSlices, pause } from "../../../../src/text/bytes/slices.ts";
 import { batchReading, readBatch } from "../../../../src/contract/large-batch.ts";
-import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES } from "../../../../src/limits.ts";
+import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES, SLICE_CHARS_MAX } from "../../../../src/limits.ts";
 import { readRequest, requestReading } from "../../../../src/providers/formats/request/read.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
@@ -37,7 +37,7 @@ describe("a large body is read in slices", () => {
 
   it("and a small one at once: a pause costs more than it", async () => {
     expect((await sliced(requestReading("chat", chat(LARGE_BODY_BYTES_MIN / 2)))).pauses).toBe(0);
-    expect((await sliced(batchReading(prompts(500_000)))).pauses).toBe(0);
+    expect((await sliced(batchReading(prompts(SLICE_CHARS_MAX / 2)))).pauses).toBe(0);
   });
 });
 
