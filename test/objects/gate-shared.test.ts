@@ -21,7 +21,7 @@ import {
 watchObjects();
 
 /** The gate of the upstream's only key. */
-const gate = (): DurableObjectStub<GateObject> => env.GATES.getByName("up");
+const gate = (): DurableObjectStub<GateObject> => env.GATES.getByName("shared");
 
 const group = z.looseObject({ id: z.string(), status: z.string(), counts: z.record(z.string(), z.number()) });
 
@@ -36,7 +36,7 @@ async function halfStarted(
   const run = await openRun({ max_parallel: 2 });
   const headers = { prefer: "respond-async" };
   const asked = prompts(4).map((prompt, at) => (at < 2 ? prompt : `${prompt}${words}`));
-  const opened = await run.post("/batch", { prompts: asked, model: `up/key/${key}/latch/${key}` }, { headers });
+  const opened = await run.post("/batch", { prompts: asked, model: `shared/key/${key}/latch/${key}` }, { headers });
   const { id } = group.parse(await opened.json());
   await untilInFlight(key, 2);
   // It has told its gate that it is there.
@@ -44,7 +44,7 @@ async function halfStarted(
   return { run, look: async () => group.parse(await (await run.send("GET", `/groups/${id}`)).json()) };
 }
 
-/** How often the gate has notified a run: of what earlier tests have left behind as well. */
+/** How often the gate has notified a run. */
 const noticesOf = (run: TestRun): number => watched(run.id).calls["gateChanged"] ?? 0;
 
 /** Lets the two calls end, and waits until the gate knows that the other two wait for it. */
@@ -69,7 +69,7 @@ describe("runs of one key", () => {
       const other = await openRun();
       const notices = noticesOf(run);
       const refusedAtMs = Date.now();
-      expect((await other.tryQuery({ prompt: "p", model: "up/status/401" })).error).toMatchObject({ status: 401 });
+      expect((await other.tryQuery({ prompt: "p", model: "shared/status/401" })).error).toMatchObject({ status: 401 });
       await expect.poll(async () => (await gate().status()).class).toBe("stopped");
       await expect.poll(() => noticesOf(run)).toBeGreaterThan(notices);
       await untilHeldUp("refused", look);
@@ -79,7 +79,7 @@ describe("runs of one key", () => {
       // The run's lane has nothing to do meanwhile, and ends.
       await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBeGreaterThanOrEqual(1);
       await openLatch("repaired");
-      expect((await asOperator("POST", "/upstreams/up/resume")).status).toBe(200);
+      expect((await asOperator("POST", "/upstreams/shared/resume")).status).toBe(200);
       await expect.poll(async () => (await look()).status).toBe("completed");
       expect((await upstreamStats("refused")).requests - 4).toBeLessThanOrEqual(probesSince(refusedAtMs));
     },
@@ -89,9 +89,10 @@ describe("runs of one key", () => {
     const { run, look } = await halfStarted("limited");
     const other = await openRun();
     const notices = noticesOf(run);
-    const limited = { prompt: "p", model: "up/status/429/retry-after/60", deadline_ms: 2_000 };
+    const limited = { prompt: "p", model: "shared/status/429/retry-after/60", deadline_ms: 2_000 };
     expect((await other.tryQuery(limited)).status).toBe(429);
-    await expect.poll(async () => (await gate().status()).class).toBe("paced");
+    await expect.poll(async () => (await gate().status()).waitMs).toBeGreaterThan(0);
+    expect((await gate().status()).class).toBe("paced");
     await expect.poll(() => noticesOf(run)).toBeGreaterThan(notices);
     await untilHeldUp("limited", look);
     expect((await upstreamStats("limited")).requests).toBe(2);
@@ -108,7 +109,7 @@ describe("a gate that is lost twenty times under load", () => {
   it("holds up no call, and none is sent twice", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 32 });
     const asked = prompts(400);
-    const answer = run.batch({ prompts: asked, model: "up/key/lost-gate/jitter/40" });
+    const answer = run.batch({ prompts: asked, model: "shared/key/lost-gate/jitter/40" });
     for (let times = 0; times < 20; times++) {
       await gate().status();
       await evictDurableObject(gate());
