@@ -82,7 +82,7 @@ await using gateway = await startWorkerd({
     UPSTREAMS: JSON.stringify({ streamed: upstreamOf("stream"), unstreamed: upstreamOf("json") }),
     DEFAULT_MODEL: "unstreamed/m",
   },
-  objects: true,
+  objects: "gateway",
   inspector: false,
 });
 

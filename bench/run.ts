@@ -9,6 +9,7 @@ import { parseArgs } from "node:util";
 import { addedSuite } from "./field/added.ts";
 import { documentSuite } from "./field/document.ts";
 import { fanOutSuite } from "./field/fan-out.ts";
+import { ledgerSuite } from "./field/ledger.ts";
 import { overshootSuite } from "./field/overshoot.ts";
 import { rateLimitSuite } from "./field/rate-limit.ts";
 import { rerunSuite } from "./field/rerun.ts";
@@ -51,6 +52,7 @@ const suites: Suite[] = [
   throughputSuite(options),
   fanOutSuite(options),
   overshootSuite(options),
+  ledgerSuite(options),
   rateLimitSuite(options),
   documentSuite(options),
   rerunSuite(options),
@@ -69,6 +71,7 @@ const PAGE_SUITES = [
   "paced",
   "fan-out",
   "overshoot",
+  "ledger",
   "rate-limit",
   "document",
   "rerun",

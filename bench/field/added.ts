@@ -8,18 +8,18 @@ const LATENCY_MS = 20;
 const CONCURRENCIES = [1, 16, 64];
 /** Longest load at one concurrency, ms: about a hundred calls of one client. */
 const LOAD_MS_MAX = 2_000;
-const QUANTILES = ["p50_ms", "p95_ms", "p99_ms"] as const;
+const QUANTILES = ["p50_ms", "p95_ms", "p99_ms", "p999_ms"] as const;
 
 export function addedSuite(options: SuiteOptions): Suite {
   const variants = contenders(options);
   const msMax = options.quick ? 300 : LOAD_MS_MAX;
   return {
     name: "added",
-    title: `single calls on an upstream of ${LATENCY_MS} ms, latency beyond that of no gateway, and resident memory`,
+    title: `single calls on an upstream of ${LATENCY_MS} ms, latency beyond that of no gateway, processor time and resident memory`,
     about:
       `Single chat completions on an upstream that answers after ${LATENCY_MS} ms, in a closed loop of 1, 16 and 64 clients: the median, the ` +
-      "95th and the 99th percentile of the latency minus the same of calls without a gateway. Memory is resident, of all processes of " +
-      "the gateway, before the first call and after the last.",
+      "95th, the 99th and the 99.9th percentile of the latency minus the same of calls without a gateway. Processor time is that of the " +
+      "gateway's process per 1,000 calls, and memory is resident, before the first call and after the last.",
     cells: variants.map((variant) => ({ variant, at: 0, measure: () => measure(variant, msMax) })),
     table: (of) =>
       variants.map((variant) => {
@@ -30,11 +30,13 @@ export function addedSuite(options: SuiteOptions): Suite {
             return (variant === "direct" ? ms : ms - of("direct", 0, `${name}@${c}`)).toFixed(1);
           });
           const what = variant === "direct" ? " in all" : "";
-          row[`added p50 / p95 / p99 ms at ${c}`] = `${added.join(" / ")}${what}`;
+          row[`added p50 / p95 / p99 / p99.9 ms at ${c}`] = `${added.join(" / ")}${what}`;
         }
-        const mb = (name: string) => (variant === "direct" ? "" : of(variant, 0, name).toFixed(0));
-        row["MB idle"] = mb("idle_mb");
-        row["MB after"] = mb("loaded_mb");
+        const own = (name: string, digits: number) =>
+          variant === "direct" ? "" : of(variant, 0, name).toFixed(digits);
+        for (const c of CONCURRENCIES) row[`CPU s per 1,000 at ${c}`] = own(`cpu_s@${c}`, 2);
+        row["MB idle"] = own("idle_mb", 0);
+        row["MB after"] = own("loaded_mb", 0);
         return row;
       }),
   };
@@ -47,10 +49,13 @@ async function measure(variant: Contender, msMax: number): Promise<Figures> {
   const figures: Figures = { idle_mb: server.rssBytes() / 1e6 };
   await load({ ...target, concurrency: 16, requests: 500, msMax: msMax / 4 });
   for (const concurrency of CONCURRENCIES) {
+    const cpuMs = server.cpuMs();
     const result = await load({ ...target, concurrency, requests: 10_000, msMax });
+    figures[`cpu_s@${concurrency}`] = (server.cpuMs() - cpuMs) / result.requests;
     figures[`p50_ms@${concurrency}`] = result.p50Ms;
     figures[`p95_ms@${concurrency}`] = result.p95Ms;
     figures[`p99_ms@${concurrency}`] = result.p99Ms;
+    figures[`p999_ms@${concurrency}`] = result.p999Ms;
     figures[`requests@${concurrency}`] = result.requests;
   }
   return { ...figures, loaded_mb: server.rssBytes() / 1e6 };

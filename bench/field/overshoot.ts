@@ -13,6 +13,8 @@ const AT_ONCE = [16, 64, 1_000];
 /** USD per million tokens. The upstream answers 12 prompt tokens and 7 of completion. */
 const PRICES = { input: 10, output: 50 };
 const CALL_USD = (12 * PRICES.input + 7 * PRICES.output) / 1e6;
+/** Calls that the budget pays for: a refusal before them is one although the money sufficed. */
+const CALLS_COVERED = Math.floor(BUDGET_USD / CALL_USD);
 const CAP_TOKENS = 7;
 
 type Variant = "chat" | "batch" | "litellm";
@@ -43,6 +45,8 @@ export function overshootSuite({ quick, peers }: SuiteOptions): Suite {
           const beyond = Math.max(0, (bill / BUDGET_USD - 1) * 100);
           row[`${width} at once: bill`] = `$${bill.toFixed(4)}`;
           row[`${width} at once: beyond the budget`] = `${beyond.toFixed(0)} %`;
+          const short = Math.max(0, CALLS_COVERED - of(variant, 0, `answered@${width}`));
+          row[`${width} at once: refused although the money sufficed`] = `${short} of ${CALLS_COVERED}`;
         }
         return row;
       }),

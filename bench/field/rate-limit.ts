@@ -85,4 +85,9 @@ async function sendThrough(variant: Variant, provider: LimitedServer, calls: num
 }
 
 /** The provider runs in this process. */
-const NO_PROCESS = { rssBytes: () => 0, output: () => "", [Symbol.asyncDispose]: () => Promise.resolve() };
+const NO_PROCESS = {
+  rssBytes: () => 0,
+  cpuMs: () => 0,
+  output: () => "",
+  [Symbol.asyncDispose]: () => Promise.resolve(),
+};

@@ -16,7 +16,7 @@ export type LoadPlan = {
   msMax: number;
 };
 
-export type LoadResult = { requests: number; rps: number; p50Ms: number; p95Ms: number; p99Ms: number };
+export type LoadResult = { requests: number; rps: number; p50Ms: number; p95Ms: number; p99Ms: number; p999Ms: number };
 
 /** Runs the plan. Throws at the first reply that is not 200: a measurement of failures means nothing. */
 export async function load(plan: LoadPlan): Promise<LoadResult> {
@@ -56,6 +56,7 @@ export async function load(plan: LoadPlan): Promise<LoadResult> {
     p50Ms: percentile(latenciesMs, 0.5),
     p95Ms: percentile(latenciesMs, 0.95),
     p99Ms: percentile(latenciesMs, 0.99),
+    p999Ms: percentile(latenciesMs, 0.999),
   };
 }
 

@@ -1,8 +1,14 @@
 /** A load of clients that read paced streams, and note how long each event was on its way. */
 import { request, Agent } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { LoadPlan } from "./load.ts";
 import { PACED_EVENTS, writtenAtNs } from "./paced-events.ts";
 import { percentile } from "../stats.ts";
+
+export type PacedPlan = LoadPlan & {
+  /** Time over which the clients begin, ms, so that their streams are not in step; absent = all begin at once. */
+  beginsWithinMs?: number;
+};
 
 export type PacedResult = { events: number; p50Ms: number; p99Ms: number; mostMs: number };
 
@@ -10,12 +16,14 @@ export type PacedResult = { events: number; p50Ms: number; p99Ms: number; mostMs
  * Runs the plan as `load` does: a closed loop of clients. Throws at the first stream that is not whole. The first event of
  * a stream is left out: it waits for what comes before a stream.
  */
-export async function loadPaced(plan: LoadPlan): Promise<PacedResult> {
+export async function loadPaced(plan: PacedPlan): Promise<PacedResult> {
   const agent = new Agent({ keepAlive: true, maxSockets: plan.concurrency });
   const delaysMs: number[] = [];
   let sent = 0;
   const startedMs = performance.now();
-  const loop = async () => {
+  const { beginsWithinMs = 0, concurrency } = plan;
+  const loop = async (client: number) => {
+    await sleep((client / concurrency) * beginsWithinMs);
     while (sent < plan.requests && performance.now() - startedMs < plan.msMax) {
       const delays = await readOne(plan, agent, plan.body(sent++));
       if (delays.length !== PACED_EVENTS) throw new Error(`${plan.url}: ${delays.length} of ${PACED_EVENTS} events`);
@@ -23,7 +31,7 @@ export async function loadPaced(plan: LoadPlan): Promise<PacedResult> {
     }
   };
   try {
-    await Promise.all(Array.from({ length: plan.concurrency }, loop));
+    await Promise.all(Array.from({ length: concurrency }, (_, client) => loop(client)));
   } finally {
     agent.destroy();
   }

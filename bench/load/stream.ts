@@ -45,10 +45,14 @@ export type StreamPlan = LoadPlan & {
 
 export type StreamResult = {
   streams: number;
+  /** Events of all streams. */
+  chunks: number;
   chunksPerS: number;
   p50Ms: number;
   firstP50Ms: number;
   firstP99Ms: number;
+  /** Longest time between two pieces of one stream, at the 99th percentile: a relay that holds events back has few, far apart. */
+  gapP99Ms: number;
 };
 
 /**
@@ -62,6 +66,7 @@ export async function loadStreams(plan: StreamPlan): Promise<StreamResult> {
   const head = [`POST ${url.pathname} HTTP/1.1`, `host: ${url.host}`, "content-type: application/json", ...headers];
   const wholeMs: number[] = [];
   const firstMs: number[] = [];
+  const gapsMs: number[] = [];
   let sent = 0;
   const clients = Array.from({ length: plan.concurrency }, () => new StreamClient(url));
   const startedMs = performance.now();
@@ -70,9 +75,10 @@ export async function loadStreams(plan: StreamPlan): Promise<StreamResult> {
       const body = plan.body(sent++);
       const sentMs = performance.now();
       const length = `content-length: ${Buffer.byteLength(body)}`;
-      const { reply, firstAtMs } = await client.send(`${[...head, length].join("\r\n")}\r\n\r\n${body}`);
+      const { reply, firstAtMs, gaps } = await client.send(`${[...head, length].join("\r\n")}\r\n\r\n${body}`);
       wholeMs.push(performance.now() - sentMs);
       firstMs.push(firstAtMs - sentMs);
+      gapsMs.push(...gaps);
       requireWhole(reply, plan, events);
     }
   };
@@ -84,20 +90,24 @@ export async function loadStreams(plan: StreamPlan): Promise<StreamResult> {
   const wallS = (performance.now() - startedMs) / 1_000;
   return {
     streams: wholeMs.length,
+    chunks: wholeMs.length * events,
     chunksPerS: (wholeMs.length * events) / wallS,
     p50Ms: percentile(wholeMs, 0.5),
     firstP50Ms: percentile(firstMs, 0.5),
     firstP99Ms: percentile(firstMs, 0.99),
+    gapP99Ms: percentile(gapsMs, 0.99),
   };
 }
 
-type Reply = { reply: Buffer; firstAtMs: number };
+type Reply = { reply: Buffer; firstAtMs: number; gaps: number[] };
 
 /** A keep-alive connection that only collects bytes until the reply is complete, so that it costs as little as a socket. */
 class StreamClient {
   readonly #socket: Socket;
   #pieces: Buffer[] = [];
   #firstAtMs = 0;
+  #lastAtMs = 0;
+  #gaps: number[] = [];
   #waiting: { resolve: (reply: Reply) => void; reject: (error: Error) => void } | null = null;
 
   constructor(url: URL) {
@@ -120,12 +130,17 @@ class StreamClient {
   }
 
   #onData(data: Buffer): void {
-    if (this.#pieces.length === 0) this.#firstAtMs = performance.now();
+    const nowMs = performance.now();
+    if (this.#pieces.length === 0) this.#firstAtMs = nowMs;
+    else this.#gaps.push(nowMs - this.#lastAtMs);
+    this.#lastAtMs = nowMs;
     this.#pieces.push(data);
     if (!endsReply(this.#pieces)) return;
     const reply = Buffer.concat(this.#pieces);
+    const gaps = this.#gaps;
     this.#pieces = [];
-    this.#waiting?.resolve({ reply, firstAtMs: this.#firstAtMs });
+    this.#gaps = [];
+    this.#waiting?.resolve({ reply, firstAtMs: this.#firstAtMs, gaps });
     this.#waiting = null;
   }
 }

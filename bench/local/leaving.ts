@@ -18,7 +18,7 @@ type Post = { url: string; token: string; body: string };
 /** Starts `clients` calls one after the other, each of which leaves as soon as its call is at the upstream. */
 export async function measureLeaving(clients: number): Promise<Part> {
   await using upstream = await startSilentUpstream();
-  await using gateway = await startNpm({ ...upstream, rssBytes: () => 0, output: () => "" });
+  await using gateway = await startNpm({ ...upstream, rssBytes: () => 0, cpuMs: () => 0, output: () => "" });
   const token = await openRun(gateway);
   const noticedMs: number[] = [];
   const faults: string[] = [];

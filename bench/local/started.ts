@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ROOT } from "../../scripts/root.ts";
 import { MODEL } from "../load/prompts.ts";
-import { freePort, type Server } from "../servers/process.ts";
+import { cpuMsOf, freePort, type Server } from "../servers/process.ts";
 import { ADMIN_KEY } from "../servers/servers.ts";
 
 /** One process of `npm start`. */
@@ -79,6 +79,7 @@ export async function startNpm(upstream: Server): Promise<Started> {
     url: `http://127.0.0.1:${port}`,
     processes,
     rssBytes: () => processes().reduce((sum, { rssBytes }) => sum + rssBytes, 0),
+    cpuMs: () => processes().reduce((sum, { pid }) => sum + cpuMsOf(pid), 0),
     output: () => output,
     [Symbol.asyncDispose]: stop,
   };

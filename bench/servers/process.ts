@@ -11,6 +11,8 @@ export type Server = AsyncDisposable & {
   url: string;
   /** Resident memory of the process, bytes. */
   rssBytes: () => number;
+  /** Processor time of the process so far, ms. */
+  cpuMs: () => number;
   /** The end of its output on stderr so far. */
   output: () => string;
 };
@@ -76,7 +78,13 @@ export async function startProgram({ command, args, env, portIn, prints }: Progr
   });
   try {
     const url = `http://127.0.0.1:${await listening}`;
-    return { url, rssBytes: () => rssBytesOf(child.pid), output: () => output, [Symbol.asyncDispose]: stop };
+    return {
+      url,
+      rssBytes: () => rssBytesOf(child.pid),
+      cpuMs: () => cpuMsOf(child.pid),
+      output: () => output,
+      [Symbol.asyncDispose]: stop,
+    };
   } catch (error) {
     await stop();
     throw error;

@@ -38,6 +38,9 @@ export async function takeUpstreamStats(upstream: Server): Promise<z.infer<typeo
   return upstreamStats.parse(await response.json());
 }
 
+/** Module of the gateway's Worker. */
+const GATEWAY = "src/index.ts";
+
 const bundles = new Map<string, Promise<Bundle>>();
 
 /** Bundled once per bench: every round measures the same source, even if it is edited meanwhile. */
@@ -50,17 +53,26 @@ function bundleOnce(entryPoint: string, root?: string): Promise<Bundle> {
 
 /** The gateway's bundle: of this checkout, or of the one at `root`. */
 export function gatewayBundle(root?: string): Promise<Bundle> {
-  return bundleOnce("src/index.ts", root);
+  return bundleOnce(GATEWAY, root);
 }
 
 /** Starts the Worker that makes the same fetches and keeps nothing. */
 export async function startBare(upstream: Server): Promise<Workerd> {
   const bundle = await bundleOnce("bench/workers/bare.ts");
-  return await startWorkerd({ bundle, vars: { UPSTREAM: upstream.url }, objects: false });
+  return await startWorkerd({ bundle, vars: { UPSTREAM: upstream.url }, objects: {} });
+}
+
+/** Starts the Worker that relays a call: with no ledger, or with the least one that commits once for all calls that wait. */
+export async function startFloor(upstream: Server, ledger: "none" | "shared"): Promise<Workerd> {
+  const bundle = await bundleOnce("bench/workers/floor.ts");
+  const vars = { UPSTREAM: upstream.url, LEDGER: ledger };
+  return await startWorkerd({ bundle, vars, objects: { FLOOR: "FloorLedger" } });
 }
 
 export type GatewayOptions = {
   inspector?: boolean;
+  /** What is served; absent = the gateway as it is. */
+  entryPoint?: "bench/workers/ledger-gateway.ts";
   /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
   root?: string | undefined;
   /** LEASED_CREDIT of the gateway. */
@@ -78,7 +90,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
     prices: { "*": options.prices ?? { input: 0.15, output: 0.6 } },
   };
   return await startWorkerd({
-    bundle: await gatewayBundle(options.root),
+    bundle: await bundleOnce(options.entryPoint ?? GATEWAY, options.root),
     // Plain workerd lets any number of fetches wait for headers, as under npm start; with 6 the gateway behaves as on Cloudflare.
     vars: {
       LEASED_CREDIT: options.leasedCredit ?? "on",
@@ -87,15 +99,20 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
       UPSTREAMS: JSON.stringify({ up }),
       DEFAULT_MODEL: `up/${MODEL}`,
     },
-    objects: true,
+    objects: "gateway",
     inspector: options.inspector === true,
   });
+}
+
+/** Starts the gateway with the routes that ask its ledger directly. */
+export async function startLedger(upstream: Server): Promise<Workerd> {
+  return await startGateway(upstream, { entryPoint: "bench/workers/ledger-gateway.ts" });
 }
 
 /** Limits of every dimension, so that the ledger has all of its work to do, and none is ever reached. */
 const BUDGET = { usd: 100_000, calls: 1e8, prompt_tokens: 1e12, completion_tokens: 1e12 };
 
-const openedRun = z.object({ token: z.string() });
+const openedRun = z.object({ id: z.string(), token: z.string() });
 
 /**
  * Opens a run as wide as the platform allows; returns its token. Without `budget` its limits are never reached. `rules`:
@@ -106,6 +123,15 @@ export async function openRun(
   budget: Record<string, number> = BUDGET,
   rules: Record<string, unknown> = {},
 ): Promise<string> {
+  return (await openRunWithId(gateway, budget, rules)).token;
+}
+
+/** The same with the id of the run. */
+export async function openRunWithId(
+  gateway: Server,
+  budget: Record<string, number> = BUDGET,
+  rules: Record<string, unknown> = {},
+): Promise<z.infer<typeof openedRun>> {
   const response = await fetch(`${gateway.url}/runs`, {
     method: "POST",
     headers: { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },
@@ -113,7 +139,7 @@ export async function openRun(
   });
   const text = await response.text();
   if (response.status !== 201) throw new Error(`POST /runs answered ${response.status}: ${text}\n${gateway.output()}`);
-  return openedRun.parse(JSON.parse(text)).token;
+  return openedRun.parse(JSON.parse(text));
 }
 
 /** Starts Portkey's gateway as its own command does, without the console that keeps a log of every request. */

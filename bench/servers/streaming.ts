@@ -1,4 +1,4 @@
-/** The servers that streams are relayed by: no gateway, Portkey's, LiteLLM's, and ours on both of its paths. */
+/** The servers that streams are relayed by: no gateway, a bare Worker, Portkey's, LiteLLM's, and ours on both of its paths. */
 import { promptOf } from "../load/prompts.ts";
 import { streamBody, type StreamPlan } from "../load/stream.ts";
 import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
@@ -6,17 +6,25 @@ import type { SuiteOptions } from "../suite.ts";
 import { freePort, startNode } from "./process.ts";
 import { portkeyEntry } from "../peers/portkey.ts";
 import type { Server } from "./process.ts";
-import { openRun, portkeyHeaders, startGateway } from "./servers.ts";
+import { openRun, portkeyHeaders, startFloor, startGateway } from "./servers.ts";
 
 /**
- * `native`: the client requests usage, so that the runtime moves the stream. `js`: it does not, so that each event is read.
+ * `floor`: a Worker that passes the stream on (workers/floor.ts). `native`: the client requests usage, so that the runtime moves the stream. `js`: it does not, so that each event is read.
  * The baselines are those of another checkout.
  */
-export type StreamVariant = "direct" | "portkey" | "litellm" | "native" | "js" | "native-baseline" | "js-baseline";
+export type StreamVariant =
+  | "direct"
+  | "floor"
+  | "portkey"
+  | "litellm"
+  | "native"
+  | "js"
+  | "native-baseline"
+  | "js-baseline";
 
 /** All variants; LiteLLM's only with peers, those of another checkout only if there is one. */
 export function streamVariants({ baseline, peers }: SuiteOptions): StreamVariant[] {
-  const own: StreamVariant[] = ["direct", "portkey", ...(peers ? ["litellm" as const] : []), "native", "js"];
+  const own: StreamVariant[] = ["direct", "floor", "portkey", ...(peers ? ["litellm" as const] : []), "native", "js"];
   return baseline === undefined ? own : [...own, "native-baseline", "js-baseline"];
 }
 
@@ -27,6 +35,7 @@ export async function startVariant(
   baseline: string | undefined,
 ): Promise<Server> {
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
+  if (variant === "floor") return await startFloor(upstream, "shared");
   if (variant === "portkey") return await startStreamingPortkey();
   if (variant === "litellm") return await startLitellm({ models: [benchModel(upstream.url)] });
   return await startGateway(upstream, { root: variant.endsWith("-baseline") ? baseline : undefined });
@@ -50,7 +59,7 @@ export async function streamTarget(variant: StreamVariant, upstream: Server, ser
   const body = (index: number) => streamBody(promptOf(index), hasUsage);
   const target = { url, body, hasUsage, isRewritten: variant === "litellm" };
   const headers = { authorization: "Bearer bench" };
-  if (variant === "direct") return { ...target, headers };
+  if (variant === "direct" || variant === "floor") return { ...target, headers };
   if (variant === "litellm") return { ...target, headers: LITELLM_HEADERS };
   if (variant !== "portkey") return { ...target, headers: { authorization: `Bearer ${await openRun(server)}` } };
   return { ...target, headers: { ...headers, ...portkeyHeaders(upstream) } };

@@ -10,14 +10,14 @@ import { serveWorkerd } from "../../test/support/workerd.ts";
 import { cpuMsOf, rssBytesOf } from "./process.ts";
 import type { Server } from "./process.ts";
 
-/** A running workerd. `inspectorUrl` is null unless the inspector was requested. `cpuMs`: processor time so far. */
-export type Workerd = Server & { inspectorUrl: string | null; cpuMs: () => number };
+/** A running workerd. `inspectorUrl` is null unless the inspector was requested. */
+export type Workerd = Server & { inspectorUrl: string | null };
 
 export type WorkerdOptions = {
   bundle: Bundle;
   vars: Record<string, unknown>;
-  /** Whether the Worker has the gateway's object classes. */
-  objects: boolean;
+  /** The object classes of the Worker: the gateway's, or these by their bindings. */
+  objects: "gateway" | Readonly<Record<string, string>>;
   inspector?: boolean;
 };
 
@@ -62,8 +62,10 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   }
 }
 
-/** The gateway's own configuration, so that both run under the same compatibility; without its objects for a bare Worker. */
-async function wranglerTomlWith(objects: boolean): Promise<string> {
+/** The gateway's own configuration, so that all run under the same compatibility, with the objects of a Worker in place of its own. */
+async function wranglerTomlWith(objects: WorkerdOptions["objects"]): Promise<string> {
   const text = await readFile(join(ROOT, "wrangler.toml"), "utf8");
-  return objects ? text : text.replaceAll(/^.*class_name.*$/gm, "");
+  if (objects === "gateway") return text;
+  const own = Object.entries(objects).map(([binding, name]) => `{ name = "${binding}", class_name = "${name}" }`);
+  return [text.replaceAll(/^.*class_name.*$/gm, ""), ...own].join("\n");
 }

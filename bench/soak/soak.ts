@@ -48,7 +48,7 @@ await using gateway = await startWorkerd({
     },
     DEFAULT_MODEL: "up/delay/5/jitter/40",
   },
-  objects: true,
+  objects: "gateway",
   inspector: true,
 });
 using heap = await watchHeap(gateway);

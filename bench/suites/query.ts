@@ -1,16 +1,16 @@
-/** Single calls on an instant upstream: our `/query` and `/v1` with their durable ledger, Portkey's gateway, and no gateway. */
+/** Single calls on an instant upstream: our `/query` and `/v1` with their durable ledger, the least of such gateways, Portkey's, and none. */
 import { load } from "../load/load.ts";
 import type { LoadPlan } from "../load/load.ts";
 import type { Server } from "../servers/process.ts";
 import { completionBody, MODEL, promptOf } from "../load/prompts.ts";
-import { openRun, startGateway, startPortkey, startUpstream } from "../servers/servers.ts";
+import { openRun, startFloor, startGateway, startPortkey, startUpstream } from "../servers/servers.ts";
 import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
 
 /** `query-baseline` is `query` of another checkout; the strict ones have no leased credit. */
-type Variant = "direct" | "portkey" | "query" | "chat" | "query-strict" | "chat-strict" | "query-baseline";
+type Variant = "direct" | "floor" | "portkey" | "query" | "chat" | "query-strict" | "chat-strict" | "query-baseline";
 
 /** The gateway's variants that are compared with Portkey's. */
 const OURS = ["query", "chat", "query-strict", "chat-strict"] as const;
@@ -18,7 +18,7 @@ const OURS = ["query", "chat", "query-strict", "chat-strict"] as const;
 type Target = Pick<LoadPlan, "url" | "headers" | "body">;
 
 export function querySuite({ quick, baseline }: SuiteOptions): Suite {
-  const variants: Variant[] = ["direct", "portkey", ...OURS];
+  const variants: Variant[] = ["direct", "floor", "portkey", ...OURS];
   if (baseline !== undefined) variants.push("query-baseline");
   return {
     name: "query",
@@ -41,6 +41,8 @@ export function querySuite({ quick, baseline }: SuiteOptions): Suite {
             ">=",
             targetOf(variant, c),
           );
+        for (const variant of ["query", "chat"] as const)
+          row[`${variant} ÷ floor`] = (of(variant, c, "rps") / of("floor", c, "rps")).toFixed(2);
         if (baseline !== undefined)
           row["query ÷ baseline"] = (of("query", c, "rps") / of("query-baseline", c, "rps")).toFixed(2);
         row["added p50 ms, portkey"] = addedMs("portkey").toFixed(2);
@@ -71,6 +73,7 @@ async function measure({ variant, concurrency, requests, baseline }: Plan): Prom
 
 async function startVariant(variant: Variant, upstream: Server, baseline: string | undefined): Promise<Server> {
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
+  if (variant === "floor") return await startFloor(upstream, "shared");
   if (variant === "portkey") return await startPortkey();
   const leasedCredit = variant === "query-strict" || variant === "chat-strict" ? "off" : "on";
   return await startGateway(upstream, { root: variant === "query-baseline" ? baseline : undefined, leasedCredit });

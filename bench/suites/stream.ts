@@ -1,4 +1,4 @@
-/** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, Portkey's, and ours. */
+/** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, a bare Worker, Portkey's, and ours. */
 import { loadStreams } from "../load/stream.ts";
 import { startVariant, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
 import { startUpstream } from "../servers/servers.ts";
@@ -6,6 +6,8 @@ import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
+/** Longest gap between two pieces of a stream, ms, at the 99th percentile: what people see as a stream that flows. */
+const GAP_MS_MAX = 5;
 /** Chunks per second, in times of Portkey's, by concurrency. */
 const TARGETS: Record<number, { native: number; js: number }> = {
   1: { native: 3, js: 2 },
@@ -21,7 +23,8 @@ export function streamSuite(options: SuiteOptions): Suite {
     title: "streams as fast as sockets take them, chunks per second",
     about:
       "Streams of 200 events of 200 bytes, which the upstream writes as fast as the sockets take them: chunks per second of all streams, " +
-      "and the time to the first byte (TTFT). `native` requests the usage event, `js` does not, so that the gateway reads each event.",
+      "the time to the first byte (TTFT), the time between two pieces of one stream at the 99th percentile, and the gateway's processor " +
+      "time. `native` requests the usage event, `js` does not, so that the gateway reads each event.",
     cells: variants.map((variant) => ({
       variant,
       at: 0,
@@ -32,12 +35,20 @@ export function streamSuite(options: SuiteOptions): Suite {
         const figure = (variant: StreamVariant, name: string) => of(variant, 0, `${name}@${c}`);
         const row: Record<string, string> = { concurrency: String(c) };
         for (const variant of variants) row[`${variant} chunks/s`] = figure(variant, "chunks_per_s").toFixed(0);
+        for (const variant of variants)
+          row[`${variant} chunks/s with a gap p99 ≤ ${GAP_MS_MAX} ms`] = figure(
+            variant,
+            "flowing_chunks_per_s",
+          ).toFixed(0);
         const times = (variant: StreamVariant, other: StreamVariant) =>
           figure(variant, "chunks_per_s") / figure(other, "chunks_per_s");
         for (const path of ["native", "js"] as const) {
           row[`${path} ÷ portkey`] = against(times(path, "portkey"), ">=", TARGETS[c]?.[path] ?? 0);
           if (baseline !== undefined) row[`${path} ÷ baseline`] = times(path, `${path}-baseline`).toFixed(2);
         }
+        for (const variant of variants) row[`gap p99 ms, ${variant}`] = figure(variant, "gap_p99_ms").toFixed(1);
+        for (const variant of variants.filter((name) => name !== "direct"))
+          row[`CPU µs per chunk, ${variant}`] = figure(variant, "cpu_us").toFixed(1);
         for (const variant of variants) row[`TTFT p50 ms, ${variant}`] = figure(variant, "first_p50_ms").toFixed(1);
         return row;
       }),
@@ -58,9 +69,13 @@ async function measure({ variant, streams, baseline }: Plan): Promise<Figures> {
   for (const concurrency of CONCURRENCIES) {
     const plan = { ...target, concurrency };
     await loadStreams({ ...plan, msMax: LOAD_MS_MAX / 3, requests: Math.ceil(streams / 3) });
+    const cpuMs = server.cpuMs();
     const result = await loadStreams({ ...plan, msMax: LOAD_MS_MAX, requests: streams });
+    figures[`cpu_us@${concurrency}`] = ((server.cpuMs() - cpuMs) * 1_000) / result.chunks;
     figures[`chunks_per_s@${concurrency}`] = result.chunksPerS;
     figures[`p50_ms@${concurrency}`] = result.p50Ms;
+    figures[`gap_p99_ms@${concurrency}`] = result.gapP99Ms;
+    figures[`flowing_chunks_per_s@${concurrency}`] = result.gapP99Ms <= GAP_MS_MAX ? result.chunksPerS : 0;
     figures[`first_p50_ms@${concurrency}`] = result.firstP50Ms;
     figures[`first_p99_ms@${concurrency}`] = result.firstP99Ms;
   }
