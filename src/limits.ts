@@ -375,6 +375,11 @@ export const WINDOW_MS_DEFAULT = 50;
  * connections of calls at once one after another, which takes a few windows at most; a steady stream of calls is no group.
  */
 export const WINDOW_SLIDES_MAX = 4;
+/**
+ * Longest time that a single call counts as having been on its way from its Worker to its run, ms: no window stays open for longer,
+ * and a call whose body took longer to arrive came together with none.
+ */
+export const CALL_AGE_MS_MAX = WINDOW_SLIDES_MAX * WINDOW_MS_MAX;
 /** Models that one executor's totals count apart: they are part of a row that is rewritten with every settlement. */
 export const MODELS_COUNTED_MAX = 32;
 /**

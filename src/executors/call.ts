@@ -83,6 +83,8 @@ export type CallDeps = {
   waitUntil: (promise: Promise<unknown>) => void;
   /** Where in a trace the client is; absent = in none. */
   trace?: TraceContext;
+  /** When this Worker got the call, epoch ms; absent = now, because the gateway itself makes it. */
+  acceptedAtMs?: number;
 };
 
 /** A call under a run. */
@@ -115,7 +117,9 @@ export async function executeCall<A extends Attempted>(
   const { signal, trace } = deps;
   const { onLost, waitsForGate, waitsForWidth = false } = call;
   let { facts } = call;
-  const acceptedAtMs = Date.now();
+  // A deadline counts from here: the body has arrived by now.
+  const startedAtMs = Date.now();
+  const { acceptedAtMs = startedAtMs } = deps;
   const callId = crypto.randomUUID();
   const usage = noUsage();
   const watch = watchClient(signal);
@@ -123,8 +127,9 @@ export async function executeCall<A extends Attempted>(
   let tried: Tried = {};
   for (let delayMs = 0, number = 1; ; number++) {
     // A retry is queued for the time that its call has left.
-    const ageMs = Date.now() - acceptedAtMs;
-    const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - ageMs);
+    const nowMs = Date.now();
+    const ageMs = nowMs - acceptedAtMs;
+    const deadlineMs = call.deadlineMs === null ? null : Math.max(1, call.deadlineMs - (nowMs - startedAtMs));
     const { parallelGroupId } = usage;
     const times = { delayMs, ageMs, deadlineMs };
     const recording = call.epoch === undefined ? {} : { epoch: call.epoch };
@@ -178,13 +183,13 @@ async function permitOf(
   { run, config, waitUntil }: CallDeps,
   watch: ClientWatch,
 ): Promise<{ granted: Exclude<AcquireReply, { ok: "wait" }> | null; group: GroupWatch }> {
-  const { callId, attempt, facts, onLost } = request;
+  const { callId, attempt, ageMs = 0, facts, onLost } = request;
   const { runId } = run;
   const lender = creditRunOf(run, waitUntil);
   const isFirst = attempt === 1 && config.leasedCredit;
   if (isFirst && mayUseCredit && !watch.signal.aborted) {
     const targetOf = (rules: ModelRules): Target | null => targetUnder(rules, facts, config);
-    const started = credits.start(lender, { callId, facts, onLost, targetOf }, waitUntil);
+    const started = credits.start(lender, { callId, ageMs, facts, onLost, targetOf }, waitUntil);
     if (started !== null) return { granted: permitInCredit(started), group: watchOf(started.group) };
   }
   const place = isFirst ? credits.place(runId) : null;

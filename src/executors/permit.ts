@@ -5,7 +5,7 @@ import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
 import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
-import { PermitRequests } from "../objects/clients/permit-requests.ts";
+import { agedRequest, PermitRequests } from "../objects/clients/permit-requests.ts";
 import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../objects/clients/settlements.ts";
 import type { StartTimer } from "../providers/exchange.ts";
@@ -37,6 +37,7 @@ type Decision = Exclude<AcquireReply, { ok: "wait" }>;
 export async function acquire(run: RunCaller, request: AcquireRequest, watch: ClientWatch): Promise<Decision | null> {
   const { signal } = watch;
   if (signal.aborted) return null;
+  const asked = { request, acceptedAtMs: now() - (request.ageMs ?? 0) };
   let withdrawal: Promise<void> | null = null;
   const withdraw = (stub: RunStub): Promise<void> => stub.withdraw(request.callId);
   // A grant may be on its way while the client leaves. From here on the call sends nothing, so its permit costs nothing.
@@ -45,8 +46,8 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
   };
   try {
     const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
-    const first = await permitRequests.decisionOn(run.runId, { request, signal }, { send, endedWithin });
-    const reply = first.ok === "wait" ? await queuedDecision(run, request, signal) : first;
+    const first = await permitRequests.decisionOn(run.runId, { ...asked, signal }, { now, send, endedWithin });
+    const reply = first.ok === "wait" ? await queuedDecision(run, asked, signal) : first;
     // With its last promise this request ends, and what it sends.
     await withdrawal;
     return withdrawal === null ? reply : null;
@@ -60,6 +61,7 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
 }
 
 const permitRequests = new PermitRequests();
+const now = (): number => Date.now();
 
 /** Requests permits; settlements that wait in this isolate travel along. */
 function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<AcquireReply[]> {
@@ -70,14 +72,20 @@ function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<
 }
 
 /** Waits until the run object decides on a queued call: in the object for a moment, then at a socket. */
-async function queuedDecision(run: RunCaller, request: AcquireRequest, signal: AbortSignal): Promise<Decision | null> {
-  const owner = { kind: "call", callId: request.callId, attemptId: null } as const;
+async function queuedDecision(
+  run: RunCaller,
+  asked: { request: AcquireRequest; acceptedAtMs: number },
+  signal: AbortSignal,
+): Promise<Decision | null> {
+  const owner = { kind: "call", callId: asked.request.callId, attemptId: null } as const;
   let socket: WaitingSocket | null = null;
   try {
     while (!signal.aborted) {
       // An object that restarted has forgotten the call: it must not be queued anew for a client that has left.
       const reply = await withSettlements<AcquireReply>(run, (stub, taken) =>
-        signal.aborted && taken.length === 0 ? Promise.resolve(WITHDRAWN) : stub.acquire(request, taken),
+        signal.aborted && taken.length === 0
+          ? Promise.resolve(WITHDRAWN)
+          : stub.acquire(agedRequest(asked, now()), taken),
       );
       if (reply.ok !== "wait") return reply;
       // An object that has just queued the call anew does not know its socket.

@@ -36,6 +36,7 @@ const RUNTIME_DEPS: AppDeps = {
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   // hono's router of regular expressions refuses `/dag/validate` beside `/dag/:id/retry`.
   const app = new Hono<AppEnv>({ router: new TrieRouter() });
+  app.use(acceptedAt(deps.now));
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
   app.use(async function drainRefused(c, next) {
@@ -68,6 +69,14 @@ export function failure(reason: Reason, path = "", spent: Spent | null = null): 
   const { status, error, headers } = toWire(reason, spent);
   if (isDialectPath(path)) return Response.json(dialectError(error), { status, headers });
   return Response.json(isAnthropicPath(path) ? anthropicError(status, error) : { error }, { status, headers });
+}
+
+/** Notes when the request came, before anything is read or awaited: calls that arrive together form a group, whatever each waits for. */
+function acceptedAt(now: () => number): MiddlewareHandler<AppEnv> {
+  return async function acceptedAt(c, next) {
+    c.set("acceptedAtMs", now());
+    await next();
+  };
 }
 
 /** A client's own request id is used if it is valid in a log line and a header. */

@@ -25,11 +25,13 @@ export type Keys = {
   accepted: readonly CryptoKey[];
 };
 
-/** `requestId` is set on every request; the rest once `authenticate` has let it pass. */
+/** `requestId` and `acceptedAtMs` are set on every request; the rest once `authenticate` has let it pass. */
 export type AppEnv = {
   Bindings: Bindings & Objects;
   Variables: {
     requestId: string;
+    /** When this Worker got the request, epoch ms. */
+    acceptedAtMs: number;
     /** The record of the route that answers; set before its other middleware. */
     route: Route;
     config: Config;

@@ -2,10 +2,11 @@ import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
+import { CALL_AGE_MS_MAX } from "../../src/limits.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { isHit } from "../support/steering.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -13,6 +14,18 @@ import { watched, watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 const GROUP_ID = /^pg-\d{13}-[0-9a-z]{1,6}$/;
+
+/** A body that arrives once the test writes it. */
+function slowBody() {
+  const written = Promise.withResolvers<unknown>();
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      controller.enqueue(new TextEncoder().encode(JSON.stringify(await written.promise)));
+      controller.close();
+    },
+  });
+  return { body, write: written.resolve };
+}
 
 describe("concurrent queries", () => {
   it("within the coalescing window share a group, which the run's statistics count", async () => {
@@ -43,6 +56,47 @@ describe("concurrent queries", () => {
     expect(second?.parallel_group_id).toMatch(GROUP_ID);
     expect(second?.parallel_group_id).not.toBe(first?.parallel_group_id);
     expect((await run.document()).stats).toMatchObject({ parallel_batches: 2, total_parallel_queries: 4 });
+  });
+
+  it.each([
+    ["/query", {}, (prompt: string) => ({ prompt })],
+    ["/query", { "idempotency-key": "late" }, (prompt: string) => ({ prompt })],
+    ["/v1/chat/completions", {}, (content: string) => ({ messages: [{ role: "user", content }] })],
+  ])(
+    "belong to the window in which their Worker got them, however late they reach the run: %s %o",
+    async (path, headers, bodyOf) => {
+      const run = await openRun({ window_ms: 10_000 });
+      await run.query({ prompt: "first" });
+      const { body, write } = slowBody();
+      const answering = run.postStream(path, body, "application/json", headers);
+      // A later request is answered: the gateway has got this one.
+      await run.document();
+      skipTime(12_000);
+      write({ model: "up/x", ...bodyOf("second") });
+      expect((await answering).status).toBe(200);
+      expect((await run.document()).stats).toMatchObject({ parallel_batches: 1, total_parallel_queries: 2 });
+    },
+  );
+
+  it.each([
+    [3_000, 1],
+    [1_000, 0],
+    // A clock that runs ahead of the object's.
+    [-5_000, 0],
+  ])("whose Worker got them %i ms before they reach the run after 12 s form %i groups", async (ageMs, groups) => {
+    const run = await openRun({ window_ms: 10_000 });
+    await openUnwatched(run, ["first"], "up/x", { single: true });
+    skipTime(12_000);
+    await openUnwatched(run, ["second"], "up/x", { single: true, ageMs });
+    expect((await run.document()).stats).toMatchObject({ parallel_batches: groups });
+  });
+
+  it("count as on their way for no longer than a window can be open", async () => {
+    const run = await openRun({ window_ms: 10_000 });
+    await openUnwatched(run, ["first"], "up/x", { single: true });
+    skipTime(10_000 + CALL_AGE_MS_MAX);
+    await openUnwatched(run, ["second"], "up/x", { single: true, ageMs: 1e9 });
+    expect((await run.document()).stats).toMatchObject({ parallel_batches: 0 });
   });
 
   it("form no group if there is only one, which does not wait for the window", async () => {

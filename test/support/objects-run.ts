@@ -86,8 +86,13 @@ export class TestRun {
   }
 
   /** Posts a body as it is written. */
-  postStream(path: string, body: ReadableStream<Uint8Array>, contentType: string): Promise<Response> {
-    const headers = { ...this.#headers(), "content-type": contentType };
+  postStream(
+    path: string,
+    body: ReadableStream<Uint8Array>,
+    contentType: string,
+    more: Record<string, string> = {},
+  ): Promise<Response> {
+    const headers = { ...this.#headers(), "content-type": contentType, ...more };
     return exports.default.fetch(`http://fanout.test${path}`, { method: "POST", headers, body });
   }
 

@@ -9,7 +9,13 @@ import { liveAtMs } from "../../../src/run/steps/live-at.ts";
 import { startGraph } from "../../../src/run/steps/end-slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { DIRECT_CALLS_MAX, GROUPS_OPEN_MAX, PARALLEL_MAX, RUN_FULL_RETRY_AFTER_MS } from "../../../src/limits.ts";
+import {
+  CALL_AGE_MS_MAX,
+  DIRECT_CALLS_MAX,
+  GROUPS_OPEN_MAX,
+  PARALLEL_MAX,
+  RUN_FULL_RETRY_AFTER_MS,
+} from "../../../src/limits.ts";
 import { CALLS_FULL } from "../calls.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
 import { clientTraceId } from "../../../src/trace-context.ts";
@@ -221,7 +227,7 @@ function storedGroup(
     onError,
     onLost,
     ...providerOf(run, request, nowMs),
-    single: request.single ? run.engine.window.join(nowMs).position : null,
+    single: request.single ? run.engine.window.join(nowMs, arrivedAtMs(request, nowMs)).position : null,
     share: request.split ? shareOf(run.engine.ledger, count) : null,
     openedAtMs: nowMs,
     deadlineMs,
@@ -249,6 +255,11 @@ function storedGroup(
     ...(batchId === undefined ? {} : { batchId }),
     ...(aggregate === undefined ? {} : { aggregate }),
   };
+}
+
+/** When the Worker of a single call got it. Its clock is not this object's. */
+function arrivedAtMs({ ageMs = 0 }: OpenGroupRequest, nowMs: number): number {
+  return nowMs - Math.min(Math.max(0, ageMs), CALL_AGE_MS_MAX);
 }
 
 /** When calls of a group leave the batches of its provider, if it requests batches. */

@@ -64,6 +64,7 @@ export async function answerQuery(
   const calling = makeCall(await withKey(recorded), {
     ...{ run, config: c.get("config"), signal, waitUntil },
     ...clientTrace(c),
+    acceptedAtMs: c.get("acceptedAtMs"),
   });
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(calling.catch(() => undefined));

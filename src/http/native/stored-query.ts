@@ -34,7 +34,10 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   const replay = recording === null ? {} : { replay: recording };
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(
-    { calls, defaults: {}, dedupe, rules: { ...PLAIN_RULES, ...own, detach, ...replay } },
+    {
+      ...{ calls, defaults: {}, dedupe, rules: { ...PLAIN_RULES, ...own, detach, ...replay } },
+      acceptedAtMs: c.get("acceptedAtMs"),
+    },
     openGroupDeps(c, run, isAsync ? null : 1),
   );
   noteGroup(c, runId, opened);

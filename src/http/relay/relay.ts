@@ -44,6 +44,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
     {
       ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
       ...clientTrace(c),
+      acceptedAtMs: c.get("acceptedAtMs"),
     },
     recording === null ? null : { ...recording, content: await contentOf(c, endpoint, body.value) },
   );

@@ -9,14 +9,18 @@ import type { AcquireReply, AcquireRequest } from "../methods/calls.ts";
 import { RenewedMap } from "../../renewed/map.ts";
 import { RenewedSet } from "../../renewed/set.ts";
 
-/** A call that requests its permit. */
+/** A call that requests its permit. Its age is that of the moment in which the request is sent. */
 export type PermitRequest = {
   request: AcquireRequest;
+  /** When its Worker got it, epoch ms. */
+  acceptedAtMs: number;
   /** Aborts when its client has left: then it is not requested any more. */
   signal: AbortSignal;
 };
 
 export type PermitRequestDeps = {
+  /** Epoch ms. */
+  now: () => number;
   /** Calls the run object for all of these, which are read anew at each try; replies in their order. */
   send: (live: () => AcquireRequest[]) => Promise<AcquireReply[]>;
   /** Resolves when the promise has ended, with true; or with false after `ms`. It never rejects. */
@@ -26,6 +30,14 @@ export type PermitRequestDeps = {
 type Decided = { ok: true; reply: AcquireReply } | { ok: false; error: unknown };
 type Waiting = PermitRequest & { decided: Decided | null };
 type Desk = { waiting: RenewedSet<Waiting>; sending: Promise<void> | null };
+
+/** The request as it is sent now. */
+export function agedRequest(
+  { request, acceptedAtMs }: Pick<PermitRequest, "request" | "acceptedAtMs">,
+  nowMs: number,
+): AcquireRequest {
+  return { ...request, ageMs: nowMs - acceptedAtMs };
+}
 
 /** The requests for permits of this isolate, by run. */
 export class PermitRequests {
@@ -71,7 +83,7 @@ export class PermitRequests {
 const WITHDRAWN: Decided = { ok: true, reply: { ok: "wait" } };
 
 /** Requests the permits of all that wait, `own` among them. */
-async function sendAll(desk: Desk, own: Waiting, { send }: PermitRequestDeps): Promise<void> {
+async function sendAll(desk: Desk, own: Waiting, { now, send }: PermitRequestDeps): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   desk.sending = promise;
   const others = [...desk.waiting].filter((other) => other !== own && other.decided === null);
@@ -80,7 +92,8 @@ async function sendAll(desk: Desk, own: Waiting, { send }: PermitRequestDeps): P
   // A retry after a restart must not queue calls anew whose clients have left meanwhile.
   const live = (): AcquireRequest[] => {
     sent = asked.filter(({ signal }) => !signal.aborted);
-    return sent.map(({ request }) => request);
+    const nowMs = now();
+    return sent.map((call) => agedRequest(call, nowMs));
   };
   try {
     const replies = await send(live);

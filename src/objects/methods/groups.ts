@@ -85,6 +85,8 @@ export type OpenGroupRequest = CallRules & {
   isConfirmed?: true;
   /** Where in a trace its client opens it; absent = in none. */
   trace?: TraceContext;
+  /** Of a single call: the time since its Worker got it, ms. Absent = it got it now. */
+  ageMs?: number;
 };
 
 export type OpenGroupReply =

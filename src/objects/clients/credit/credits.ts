@@ -46,6 +46,8 @@ type ModelRules = OpenCreditReply["rules"];
 /** What a call needs to start here. `targetOf` null = the run object must decide on its model. */
 export type CreditCall = {
   callId: string;
+  /** Time since its Worker got it, ms; absent = it got it now. */
+  ageMs?: number;
   facts: CallFacts;
   onLost: CallRules["onLost"];
   targetOf: (rules: ModelRules) => Target | null;
@@ -95,7 +97,7 @@ export class InstanceCredits {
     if (session === undefined || holder === null || session.rules === null) return null;
     const nowMs = this.#deps.now();
     // Calls that arrived together belong to one group: credit is used from the end of the run object's window on.
-    if (!session.isUsed && nowMs < windowCloseMs(session)) {
+    if (!session.isUsed && nowMs - (call.ageMs ?? 0) < windowCloseMs(session)) {
       session.arrivedAtMs = nowMs;
       return null;
     }

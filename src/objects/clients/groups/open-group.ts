@@ -33,7 +33,9 @@ export type Opening = {
   dedupe: boolean;
   /** Set if all calls are the same one; absent = each is its own. */
   isCopied?: true;
-  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace">;
+  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace" | "ageMs">;
+  /** Of a single call: when this Worker got it, epoch ms. It belongs to the calls that arrived with it, however long its way takes. */
+  acceptedAtMs?: number;
   /** Set if slots depend on each other: then `calls` has one call for each task. */
   graph?: CompiledGraph;
 };
@@ -107,9 +109,12 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const models = [...new Set([...builder.models, ...combining, ...judging])];
   const plain: OpenGroupRequest = { ...opening.rules, ...traced, openKey, models, defaultsJson };
   const bodyObjects = bodies?.objects;
-  const request = bodyObjects === undefined ? plain : { ...plain, bodyObjects, bodyBytes: bodies?.bytes ?? 0 };
+  const sized = bodyObjects === undefined ? plain : { ...plain, bodyObjects, bodyBytes: bodies?.bytes ?? 0 };
+  const { acceptedAtMs } = opening;
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => {
+    // Of each try anew: the one before may have waited for an object that restarts.
+    const request = acceptedAtMs === undefined ? sized : { ...sized, ageMs: Date.now() - acceptedAtMs };
     if (graphJson !== null) return stub.openGraph(request, graphJson, pages, capacity);
     return opening.isCopied === true
       ? stub.openCopies(request, pages, capacity)

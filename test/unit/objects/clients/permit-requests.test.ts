@@ -13,20 +13,31 @@ function refusalOf(callId: string): AcquireReply {
   return { ok: false, reason: { reason: "internal", message: callId }, remainingNanoUsd: null };
 }
 
-type Sent = { callIds: string[]; reply: () => void; fail: (error: Error) => void; retry: () => string[] };
+type Sent = {
+  callIds: string[];
+  agesMs: (number | undefined)[];
+  reply: () => void;
+  fail: (error: Error) => void;
+  retry: () => string[];
+};
 
 /** A run object that replies when the test says so, and a clock whose guards go off when the test says so. */
 function makeIsolate() {
   const requests = new PermitRequests();
   const sent: Sent[] = [];
   const guards: (() => void)[] = [];
+  const clock = { nowMs: 1_000 };
   const deps: PermitRequestDeps = {
+    now: () => clock.nowMs,
     send: (live) => {
       const { promise, resolve, reject } = Promise.withResolvers<AcquireReply[]>();
-      const idsOf = (): string[] => live().map(({ callId }) => callId);
+      const asked = (): Pick<Sent, "callIds" | "agesMs"> => {
+        const requests = live();
+        return { callIds: requests.map(({ callId }) => callId), agesMs: requests.map(({ ageMs }) => ageMs) };
+      };
       const one: Sent = {
-        callIds: idsOf(),
-        retry: () => (one.callIds = idsOf()),
+        ...asked(),
+        retry: () => Object.assign(one, asked()).callIds,
         reply: () => resolve(one.callIds.map(refusalOf)),
         fail: reject,
       };
@@ -41,14 +52,15 @@ function makeIsolate() {
   };
   const decisions: string[] = [];
   const ask = async (callId: string, signal = new AbortController().signal): Promise<void> => {
+    const asked = { acceptedAtMs: clock.nowMs };
     try {
-      const reply = await requests.decisionOn("run", { request: requestOf(callId), signal }, deps);
+      const reply = await requests.decisionOn("run", { ...asked, request: requestOf(callId), signal }, deps);
       decisions.push(reply.ok === "wait" ? `${callId} waits` : callId);
     } catch (error) {
       decisions.push(`${callId}: ${String(error)}`);
     }
   };
-  return { requests, sent, guards, decisions, ask };
+  return { requests, sent, guards, decisions, ask, clock };
 }
 
 /** Lets all promises run. */
@@ -65,6 +77,20 @@ describe("requests for permits of one run", () => {
     sent[1]?.reply();
     await Promise.all(asked);
     expect([decisions, sent.length, requests.size]).toEqual([["a", "b", "c"], 2, 0]);
+  });
+
+  it("say how old their calls are when they are sent, and sent anew: the wait for another's request counts", async () => {
+    const { sent, ask, clock } = makeIsolate();
+    const asked = [ask("a"), ask("b")];
+    clock.nowMs += 30;
+    asked.push(ask("c"));
+    clock.nowMs += 40;
+    sent[0]?.retry();
+    sent[0]?.reply();
+    await turns();
+    expect(sent.map(({ agesMs }) => agesMs)).toEqual([[70], [70, 40]]);
+    sent[1]?.reply();
+    await Promise.all(asked);
   });
 
   it("are made by another call if the one that makes them is gone", async () => {

@@ -64,9 +64,9 @@ function makeInstance() {
     }
   };
   let count = 0;
-  const start = () => {
+  const start = (ageMs = 0) => {
     count += 1;
-    const call = { callId: `call${count}`, facts: makeFacts({ maxTokens: 40 }), onLost: "retry" } as const;
+    const call = { callId: `call${count}`, ageMs, facts: makeFacts({ maxTokens: 40 }), onLost: "retry" } as const;
     return credits.start(run, { ...call, targetOf: () => makeTarget() }, waitUntil);
   };
   const permit = (): void => {
@@ -114,6 +114,18 @@ describe("an instance of the gateway", () => {
     expect(start()).toBeNull();
     await advance(WINDOW_MS);
     expect(start()).toMatchObject({ lease: { attemptId: "call3.1", capTokens: 40 } });
+  });
+
+  it("starts no call inside its credit that its Worker got within the run object's window", async () => {
+    const { permit, advance, start } = makeInstance();
+    for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    await advance(WINDOW_MS + 20);
+    expect([start(21), start(20)]).toMatchObject([null, null]);
+    // Both keep the window open.
+    await advance(WINDOW_MS);
+    expect([start(1), start(0)]).toMatchObject([null, null]);
+    await advance(WINDOW_MS);
+    expect(start(0)).not.toBeNull();
   });
 
   it("starts calls inside its credit although calls keep arriving, once the window has slid as far as it may", async () => {
