@@ -55,6 +55,8 @@ export type Behaviour = {
   refusesFiles: { status: number } | null;
   /** The endpoints of its Batch API. */
   offers: readonly string[];
+  /** The answer to a chat completion of this model, byte for byte; null = one of the provider's own. */
+  bodyOf: (model: string) => string | null;
 };
 
 const PROMPT: Behaviour = {
@@ -63,6 +65,7 @@ const PROMPT: Behaviour = {
   losesCreation: false,
   refusesFiles: null,
   offers: url.options,
+  bodyOf: () => null,
 };
 
 export class BatchProvider {
@@ -136,7 +139,8 @@ export class BatchProvider {
     if (url.safeParse(pathname).success) {
       const read = requestOf(JSON.parse(body.toString()));
       this.live.push(read.content);
-      return json(200, this.#answer(read, BATCH_USD.live));
+      const answer = this.#answer(read, BATCH_USD.live);
+      return void response.writeHead(200, { "content-type": "application/json" }).end(answer);
     }
     if (kind === "files" && incoming.method === "POST") return json(...(await this.#upload(incoming, body)));
     const file = this.#files.get(id);
@@ -218,9 +222,11 @@ export class BatchProvider {
     for (const { custom_id, body } of worked) {
       const read = requestOf(body);
       const fails = read.content.includes("refused");
-      const answer = fails ? { error: { message: "refused", type: "invalid_request_error" } } : null;
-      const response = { status_code: fails ? 400 : 200, body: answer ?? this.#answer(read, BATCH_USD.batch) };
-      (fails ? errors : output).push(JSON.stringify({ id: "batch_req_1", custom_id, response, error: null }));
+      const refusal = '{"error":{"message":"refused","type":"invalid_request_error"}}';
+      const answer = fails ? refusal : this.#answer(read, BATCH_USD.batch);
+      const response = `{"status_code":${fails ? 400 : 200},"body":${answer}}`;
+      const id = JSON.stringify(custom_id);
+      (fails ? errors : output).push(`{"id":"batch_req_1","custom_id":${id},"response":${response},"error":null}`);
     }
     const code = status === "expired" ? "batch_expired" : "batch_cancelled";
     for (const { custom_id } of batch.lines.slice(worked.length)) {
@@ -234,21 +240,29 @@ export class BatchProvider {
     if (errors.length > 0) batch.errorFileId = this.#keep(`${errors.join("\n")}\n`);
   }
 
-  #answer({ model, content, isChat }: Request, usdPerMillion: number): object {
+  /** The body of an answer. */
+  #answer({ model, content, isChat }: Request, usdPerMillion: number): string {
+    const exact = isChat ? this.behaviour.bodyOf(model) : null;
+    if (exact !== null) return exact;
     const tokens = Math.ceil(content.length / 4);
     this.#billMicroUsd += (isChat ? 2 : 1) * tokens * usdPerMillion;
     if (!isChat) {
       const data = [{ object: "embedding", index: 0, embedding: [tokens, 0.5] }];
-      return { object: "list", model, data, usage: { prompt_tokens: tokens, total_tokens: tokens } };
+      return JSON.stringify({
+        object: "list",
+        model,
+        data,
+        usage: { prompt_tokens: tokens, total_tokens: tokens },
+      });
     }
-    return {
+    return JSON.stringify({
       id: "chatcmpl-1",
       object: "chat.completion",
       model,
       choices: [{ index: 0, message: messageOf(content), finish_reason: "stop" }],
       usage: { prompt_tokens: tokens, completion_tokens: tokens, total_tokens: 2 * tokens },
       service_tier: "default",
-    };
+    });
   }
 
   #keep(text: string): string {
