@@ -66,6 +66,11 @@ export class Node {
     return this.parent === null ? 0 : this.parent.depth + 1;
   }
 
+  /** Itself and all above it. */
+  get path(): Node[] {
+    return this.parent === null ? [this] : [this, ...this.parent.path];
+  }
+
   /** Itself and all below it, from the top. */
   get subtree(): Node[] {
     return [this, ...this.children.flatMap((child) => child.subtree)];

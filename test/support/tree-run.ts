@@ -24,7 +24,8 @@ type Step = {
   /** Runs that were overdrawn when the step began, and stay so during it. */
   overdrawn: ReadonlySet<Node>;
   crashes: boolean;
-  ends: boolean;
+  /** Runs that are ended in it, at any time of it, with all below them. */
+  ended: ReadonlySet<Node>;
 };
 
 const NODES_MAX = 14;
@@ -128,10 +129,12 @@ export class TreeRun {
     // A crash may undo the settlement that has overdrawn a run, until it is reported again at the end of the step.
     const isUndone = ({ subtree }: Node): boolean => crashes && subtree.some(({ unwritten }) => unwritten.size > 0);
     const overdrawn = new Set(makesRoom ? [] : nodes.filter((node) => isOver(node) && !isUndone(node)));
-    const step: Step = { ending: [], overdrawn, crashes, ends: ends.length > 0 };
+    const open = nodes.filter(({ status }) => status === "open");
+    const ended = new Set(ends.map(({ pick }) => picked(open, pick)).filter(({ parent }) => parent !== null));
+    const step: Step = { ending: [], overdrawn, crashes, ended };
     await Promise.all([...ops.map((op) => this.#play(op, nodes, step)), this.#watch(nodes)]);
     if (crashes) await this.#repeatWithdrawals(nodes);
-    if (crashes && !step.ends) await this.#repeatReports(nodes);
+    if (crashes && ends.length === 0) await this.#repeatReports(nodes);
     for (const end of step.ending) end();
     // A child that was opened while a run above it ended has ended with it.
     for (const node of this.nodes) if (node.parent !== null && node.parent.status !== "open") this.#endLike(node);
@@ -229,7 +232,7 @@ export class TreeRun {
    * charged, wherever the grant was.
    */
   async #permitFor(node: Node, request: AcquireRequest, step: Step): Promise<AcquireReply | null> {
-    const { overdrawn, ends, crashes } = step;
+    const { overdrawn, ended, crashes } = step;
     const { callId } = request;
     const asking = node.caller.callWithRetry<AcquireReply>((run) => run.acquire(request));
     const settled = asking.then(
@@ -238,7 +241,7 @@ export class TreeRun {
     );
     while (!(await Promise.race([settled, scheduler.wait(40).then(() => false)]))) {
       // A run that is cancelled charges what it gives up: a client that left at that moment could not tell whether it did.
-      if (ends && (await isInFlight(node, callId))) continue;
+      if (node.path.some((above) => ended.has(above))) continue;
       node.left.add(callId);
       await node.caller.callWithRetry<void>((run) => run.withdraw(callId));
     }
