@@ -1056,6 +1056,17 @@ export const GATE_WIDTH_PROOF_MS = 1_000;
 export const GATE_OVERLOAD_SHARE = 0.05;
 /** Rejections for overload beyond that share before a width is lowered: at 3 %, chance gathers them once in some ten thousand calls. */
 export const GATE_OVERLOAD_PROOF = 6;
+/**
+ * Share of the latest attempts at a model that fail as overloaded before it counts as overloaded by itself, while others of its key are
+ * answered: twice what is expected, because the attempts are few.
+ */
+export const GATE_BUSY_MODEL_SHARE = 2 * GATE_OVERLOAD_SHARE;
+/** Latest attempts by which a model is judged: enough to tell that share, and few enough that an outage shows within a dozen calls. */
+export const GATE_MODEL_ATTEMPTS_KEPT = 64;
+/** Time in which half of what they have shown is forgotten, ms: answers of slow models come once a minute. */
+export const GATE_MODEL_HALF_MS = 60_000;
+/** Time after an overload for which a gate tells runs that a model is overloaded by itself, ms: a busy run comes back sooner. */
+export const GATE_BUSY_MODEL_MS = 10_000;
 /** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
 export const GATE_WIDTH_REST_MS = 150;
 /** Time without a rejection after which a width that is more than what is used is forgotten, ms: the next answer shows that. */
@@ -1073,6 +1084,8 @@ export const GATE_TTFB_SLOW_WINDOWS = 3;
 export const GATE_TTFB_LINES_MAX = 64;
 /** Models whose times a gate keeps, and a report has: beyond, the one that was used least recently is forgotten. As many as a run's. */
 export const GATE_MODELS_MAX = HEDGE_MODELS_KEPT;
+/** Lines of a run's queue for overloaded models: more than are narrowed at once. Calls of others wait in the line of their key. */
+export const BUSY_LINES_MAX = 4 * GATE_MODELS_MAX;
 /** Mean time of a call before any has ended, ms. */
 export const GATE_LATENCY_DEFAULT_MS = 1_000;
 /** Attempts in flight of a run that exchanges more often with an open gate, and how often, ms: one exchange per dozens of calls. */

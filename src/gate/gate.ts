@@ -26,6 +26,7 @@ import {
   GATE_VISITS_MAX,
   RETRY_AFTER_MAX_MS,
 } from "../limits.ts";
+import { BusyModels } from "./busy-models.ts";
 import { Latencies } from "./latencies.ts";
 import type { MeterSheet } from "./meter.ts";
 import { Pace } from "./pace.ts";
@@ -62,6 +63,7 @@ export class Gate {
   readonly #shares = new PermitShares(this.#registry);
   readonly #started: Started;
   readonly #rates = new Rates();
+  readonly #busyModels = new BusyModels();
   readonly #width = new AdaptiveWidth();
   readonly #penalty: Penalty | null;
   #pace: Pace | null = null;
@@ -118,7 +120,9 @@ export class Gate {
     if (admitted !== null) this.#registry.putBack(run, nowMs);
     // A run that reports often has enough samples of its own, or soon will have.
     const hasLatencies = report.epoch !== this.#epoch || grant.nextInMs >= GATE_NEXT_MAX_MS;
-    return hasLatencies ? { ...grant, ...this.latencies.forGrant } : grant;
+    const full = hasLatencies ? { ...grant, ...this.latencies.forGrant } : grant;
+    const busyModels = this.#busyModels.at(nowMs);
+    return busyModels.length === 0 ? full : { ...full, busyModels };
   }
 
   /**
@@ -233,13 +237,15 @@ export class Gate {
     const { meanMs = this.#latencyMs, models = [] } = report.latency ?? {};
     this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
     this.latencies.add(models);
+    this.#busyModels.answered(models, nowMs);
     for (const sample of report.samples) this.#rates.follow(sample, this.#started, this.#latencyMs, nowMs);
     // The headers of the same answers have shown which buckets there are.
     if (report.used !== undefined) this.#rates.used(report.used);
     if (report.recovered) this.#stop = null;
     this.#width.count(succeeded);
-    for (const failure of report.failures) this.#failed(failure, inFlight, nowMs);
-    if (this.#settings.adaptive.mode !== "aimd" || report.failures.some(isRejection)) return;
+    let hasRejections = false;
+    for (const failure of report.failures) hasRejections = this.#failed(failure, inFlight, nowMs) || hasRejections;
+    if (this.#settings.adaptive.mode !== "aimd" || hasRejections) return;
     this.#width.succeeded({ inFlight, count: succeeded, models }, this.#latencyMs, nowMs);
   }
 
@@ -253,21 +259,33 @@ export class Gate {
     return isCrowded ? held + heldBy(run) : inFlight + run.inFlight;
   }
 
-  /** @param inFlight Attempts in flight of all runs after the failures. */
-  #failed(failure: GateFailure, inFlight: number, nowMs: number): void {
-    const atMs = nowMs - Math.max(0, failure.ageMs);
-    if (failure.class !== "schema_violation") {
-      this.#lastError = { class: failure.class, message: failure.message, atMs };
+  /**
+   * Returns whether the key has rejected attempts.
+   * @param inFlight Attempts in flight of all runs after the failures.
+   */
+  #failed(reported: GateFailure, inFlight: number, nowMs: number): boolean {
+    const atMs = nowMs - Math.max(0, reported.ageMs);
+    if (reported.class !== "schema_violation") {
+      this.#lastError = { class: reported.class, message: reported.message, atMs };
     }
-    if (failure.class === "stopped") return this.#stopped(failure, atMs, nowMs);
+    if (reported.class === "stopped") {
+      this.#stopped(reported, atMs, nowMs);
+      return false;
+    }
+    const untilMs = reported.hintMs === null ? null : atMs + Math.min(reported.hintMs, RETRY_AFTER_MAX_MS);
+    const isOverload = reported.class === "overloaded";
+    const count = isOverload ? this.#busyModels.overloaded(reported, untilMs, nowMs) : reported.count;
+    if (count === 0) return false;
+    const failure = { ...reported, count };
     if (isRejection(failure)) {
-      const untilMs = failure.hintMs === null ? null : atMs + Math.min(failure.hintMs, RETRY_AFTER_MAX_MS);
       this.#waitUntilMs = Math.max(this.#waitUntilMs, untilMs ?? 0);
       this.#rates.rejected(untilMs === null ? null : untilMs - nowMs, nowMs);
     }
-    this.#penalty?.failed(failure, inFlight + failure.count, nowMs);
-    if (this.#settings.adaptive.mode !== "aimd" || !isRejection(failure) || this.#isExplained(failure, nowMs)) return;
-    this.#width.rejected(failure.count, inFlight, nowMs, failure.class === "overloaded");
+    this.#penalty?.failed(failure, inFlight + count, nowMs);
+    if (!isRejection(failure)) return false;
+    if (this.#settings.adaptive.mode === "aimd" && !this.#isExplained(failure, nowMs))
+      this.#width.rejected(count, inFlight, nowMs, isOverload);
+    return true;
   }
 
   /** Whether a rejection is one of the rates that the headers show: then they limit what is started, not the width. */

@@ -63,6 +63,15 @@ export type GateFailure = {
   ageMs: number;
   /** The provider's words, without secrets, for the operator; null = none. */
   message: string | null;
+  /** Of `overloaded`: the models that were, with how many of `count`. What is missing, or absent, counts for the key. */
+  models?: readonly { model: string; count: number }[];
+};
+
+/** A model that is overloaded by itself: its calls are narrowed, and the key is not. */
+export type BusyModel = {
+  model: string;
+  /** No attempt at it starts before this time has passed, because the provider said so, ms. 0 = now. */
+  waitMs: number;
 };
 
 /** What answers said that their calls have used, beside what the run had counted for the same calls. */
@@ -179,6 +188,8 @@ export type GateGrant = {
   newRuns?: number;
   /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */
   latency?: readonly ModelPercentiles[];
+  /** Models that the run narrows by itself, because they are overloaded while others of the key are answered. Absent = none. */
+  busyModels?: readonly BusyModel[];
   /**
    * The gate has stored that the run may have counted more than the gate has, so that a reader of the counts visits it. Absent = the
    * gate is of an earlier version, or it is a notice.

@@ -3,7 +3,7 @@
  * sent once more under the same number with the same news, so that the gate counts them once; newer ones wait for the next.
  */
 import type { GateFailure, GateReport, RateSample, UsedTokens } from "../../gate/wire.ts";
-import { GATE_SAMPLES_MAX } from "../../limits.ts";
+import { GATE_MODELS_MAX, GATE_SAMPLES_MAX, METER_MODEL_CHARS_MAX } from "../../limits.ts";
 import { LatencyChanges, type Answered } from "./latency-changes.ts";
 import type { GateTokens } from "../leases/tokens.ts";
 
@@ -12,10 +12,13 @@ type Reported = Pick<GateReport, "number" | "latency" | "samples" | "failures" |
 
 type Aged<T> = Omit<T, "ageMs"> & { atMs: number };
 
+/** A failure, with how many attempts at each model have failed so; empty = models are not counted. */
+type CountedFailure = Omit<Aged<GateFailure>, "models"> & { byModel: Map<string, number> };
+
 /** News that are in one report, or will be. */
 class Batch {
   samples: Aged<RateSample>[] = [];
-  readonly failures = new Map<string, Aged<GateFailure>>();
+  readonly failures = new Map<string, CountedFailure>();
   readonly latency = new LatencyChanges();
   recovered = false;
   used: UsedTokens | null = null;
@@ -25,8 +28,8 @@ class Batch {
   }
 }
 
-/** An attempt that failed in a way that concerns the key. */
-export type Failed = Pick<GateFailure, "class" | "stop" | "hintMs" | "message">;
+/** An attempt that failed in a way that concerns the key. `model`: the one that is overloaded; absent = the key may be. */
+export type Failed = Pick<GateFailure, "class" | "stop" | "hintMs" | "message"> & { model?: string };
 
 export class GateChanges {
   #next = new Batch();
@@ -76,12 +79,14 @@ export class GateChanges {
   }
 
   /** An attempt failed. */
-  failed({ class: failureClass, stop, hintMs, message }: Failed, nowMs: number): void {
+  failed({ class: failureClass, stop, hintMs, message, model }: Failed, nowMs: number): void {
     const { failures } = this.#next;
     const key = `${failureClass} ${stop ?? ""}`;
     const known = failures.get(key);
+    const byModel = known?.byModel ?? new Map<string, number>();
+    if (model !== undefined) countModel(byModel, model.slice(0, METER_MODEL_CHARS_MAX));
     if (known === undefined) {
-      failures.set(key, { class: failureClass, stop, hintMs, message, count: 1, atMs: nowMs });
+      failures.set(key, { class: failureClass, stop, hintMs, message, count: 1, atMs: nowMs, byModel });
       return;
     }
     known.count += 1;
@@ -105,7 +110,10 @@ export class GateChanges {
       number: this.#number,
       latency: latency.reported,
       samples: samples.map(aged),
-      failures: [...failures.values()].map(aged),
+      failures: [...failures.values()].map(({ byModel, ...failure }) => {
+        if (byModel.size === 0) return aged(failure);
+        return { ...aged(failure), models: [...byModel].map(([model, count]) => ({ model, count })) };
+      }),
       recovered,
       ...(used === null ? {} : { used }),
     };
@@ -115,4 +123,10 @@ export class GateChanges {
   acknowledged(): void {
     this.#sent = null;
   }
+}
+
+/** Attempts at models beyond those that a report has count for the key. */
+function countModel(byModel: Map<string, number>, model: string): void {
+  const count = byModel.get(model);
+  if (count !== undefined || byModel.size < GATE_MODELS_MAX) byModel.set(model, (count ?? 0) + 1);
 }

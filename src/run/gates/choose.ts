@@ -5,12 +5,12 @@ import { accepts } from "./cause.ts";
 
 /** What a choice is made by. */
 export type Gates = {
-  /** True if one more attempt may start there now. */
-  mayStart: (gate: string) => boolean;
+  /** True if one more attempt at the model may start there now. */
+  mayStart: (gate: string, model: string) => boolean;
   /** True while its key is known not to work, but for one attempt now and then that finds out whether it does again. */
   isStopped: (gate: string) => boolean;
-  /** True while it takes no attempts because its provider rejects them for a limit. */
-  isLimited: (gate: string) => boolean;
+  /** True while it takes no attempts at the model because its provider rejects them for a limit. */
+  isLimited: (gate: string, model: string) => boolean;
   inFlight: (gate: string) => number;
 };
 
@@ -22,7 +22,7 @@ export const FRESH: Position = { from: 0, cause: null, tried: [], spent: 0 };
 /** The target of a call's next attempt; null = none may start now. */
 export function choose(target: Target, position: Position, gates: Gates): Chosen | null {
   const { choices, route } = target;
-  if (choices === undefined) return gates.mayStart(target.gate) ? { target } : null;
+  if (choices === undefined) return gates.mayStart(target.gate, target.model) ? { target } : null;
   let { cause } = position;
   let stopped: number | null = null;
   let isLimited = false;
@@ -57,7 +57,7 @@ export function isSpent({ spent }: Pick<Position, "spent">, at: number): boolean
 function roomiest(choice: Choice | undefined, gates: Gates, isUsable: (gate: string) => boolean): Target | null {
   let best: Target | null = null;
   for (const target of choice?.targets ?? []) {
-    if (!isUsable(target.gate) || !gates.mayStart(target.gate)) continue;
+    if (!isUsable(target.gate) || !gates.mayStart(target.gate, target.model)) continue;
     if (best === null || gates.inFlight(target.gate) < gates.inFlight(best.gate)) best = target;
   }
   return best;
@@ -67,5 +67,5 @@ function roomiest(choice: Choice | undefined, gates: Gates, isUsable: (gate: str
 function heldBy({ targets }: Choice, gates: Gates): FallbackCause | null {
   const working = targets.filter(({ gate }) => !gates.isStopped(gate));
   if (working.length === 0) return "stop";
-  return working.every(({ gate }) => gates.isLimited(gate)) ? "rate_limited" : null;
+  return working.every(({ gate, model }) => gates.isLimited(gate, model)) ? "rate_limited" : null;
 }

@@ -9,6 +9,7 @@ import { ExchangeTimes, type Demand, type Situation } from "./exchange-times.ts"
 import type { Answered } from "./latency-changes.ts";
 import type { Newcomer } from "./newcomers.ts";
 import { GateChanges } from "./changes.ts";
+import { ModelWidths } from "./model-widths.ts";
 import { MeanTokens, type GateTokens } from "../leases/tokens.ts";
 
 /** Why no attempt may start at a gate, and when one may, if that is known. */
@@ -39,6 +40,7 @@ type Reported = { classes: GateReport["classes"]; demand: Demand; lent: number }
 export class GateClient {
   readonly news = new GateChanges();
   readonly times = new ExchangeTimes();
+  readonly models = new ModelWidths();
   readonly #tokens = new MeanTokens();
   readonly #started: Started = { requests: 0, tokens: 0 };
   #succeeded = 0;
@@ -430,6 +432,7 @@ export class GateClient {
     this.#hasRetired = false;
     this.news.acknowledged();
     this.times.succeeded();
+    this.models.named(grant.busyModels ?? [], nowMs);
     this.#newcomer?.replied(grant, nowMs);
     // A notice of a change that was sent after the report counts more than the reply: the next exchange is due at once.
     if (!this.times.hasChanged) this.#held = { grant, atMs: nowMs, base: reported.base };

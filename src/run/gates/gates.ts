@@ -9,6 +9,9 @@ import type { GateTokens } from "../leases/tokens.ts";
 
 type Capacity = Pick<Target, "gate" | "maxInFlight">;
 
+/** Where an attempt is: at a gate, and at a model. */
+type Place = Pick<Target, "gate" | "maxInFlight" | "model">;
+
 export class Upstreams {
   readonly #gates = new Map<string, GateClient>();
   readonly #hasGates: boolean;
@@ -41,29 +44,38 @@ export class Upstreams {
   }
 
   /** Counts an attempt as in flight. `tokens` null = an earlier instance of the run has started it. */
-  attemptStarted(target: Capacity, tokens: GateTokens | null, nowMs: number): void {
+  attemptStarted(target: Place, tokens: GateTokens | null, nowMs: number): void {
     const gate = this.add(target);
+    gate.models.started(target.model);
     if (tokens === null) gate.restored();
     else gate.started(tokens, nowMs);
   }
 
-  attemptEnded(target: Capacity): void {
-    this.add(target).ended();
+  attemptEnded(target: Place): void {
+    const gate = this.add(target);
+    gate.ended();
+    gate.models.ended(target.model);
   }
 
   /**
    * True if the gate takes one more attempt now. A gate without a target has no limit to check.
    * @param lent Attempts that credits may start there.
+   * @param model At which model; null = at any that is not overloaded by itself.
    */
-  mayStart(name: string, nowMs: number, lent = 0): boolean {
+  mayStart(name: string, nowMs: number, lent = 0, model: string | null = null): boolean {
     const gate = this.#gates.get(name);
     if (gate === undefined) return true;
+    if (model !== null && gate.models.waitOf(model, nowMs) !== null) return false;
     return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
   }
 
-  /** Why attempts wait at a gate; null = they do not, or for the run's own limit. */
-  waitOf(name: string, nowMs: number, lent = 0): GateWait | null {
-    return this.#gates.get(name)?.waitOf(nowMs, lent) ?? null;
+  /** Why attempts wait at a gate, at a model if one is named; null = they do not, or for the run's own limit. */
+  waitOf(name: string, nowMs: number, lent = 0, model: string | null = null): GateWait | null {
+    const gate = this.#gates.get(name);
+    const ofKey = gate?.waitOf(nowMs, lent) ?? null;
+    if (ofKey !== null || model === null) return ofKey;
+    const ofModel = gate?.models.waitOf(model, nowMs) ?? null;
+    return ofModel === null ? null : { reason: "width", readyAtMs: ofModel.readyAtMs };
   }
 
   /** True while the key of a gate is known not to work, and no attempt may find out whether it works again. */
@@ -76,8 +88,8 @@ export class Upstreams {
   nextReadyMs(nowMs: number): number | null {
     let next: number | null = null;
     for (const gate of this.#gates.values()) {
-      const readyAtMs = gate.readyAtMs(nowMs);
-      if (readyAtMs !== null) next = Math.min(next ?? Infinity, readyAtMs);
+      for (const readyAtMs of [gate.readyAtMs(nowMs), gate.models.readyAtMs(nowMs)])
+        if (readyAtMs !== null) next = Math.min(next ?? Infinity, readyAtMs);
     }
     return next;
   }
@@ -108,10 +120,15 @@ export class Upstreams {
     return this.#gates;
   }
 
-  /** True while it takes no attempts because its provider rejects them: after a rate limit, or beyond a learned width. */
-  isLimited(name: string, nowMs: number, lent = 0): boolean {
+  /**
+   * True while it takes no attempts at a model because its provider rejects them: after a rate limit, or beyond a learned width, of the
+   * key or of the model alone.
+   */
+  isLimited(name: string, nowMs: number, lent = 0, model: string | null = null): boolean {
     const gate = this.#gates.get(name);
-    return gate !== undefined && (gate.limitedUntilMs > nowMs || gate.isBeyondWidth(nowMs, lent));
+    if (gate === undefined) return false;
+    if (model !== null && gate.models.waitOf(model, nowMs) !== null) return true;
+    return gate.limitedUntilMs > nowMs || gate.isBeyondWidth(nowMs, lent);
   }
 
   /** Those that decide for all runs: none if the run decides alone. */

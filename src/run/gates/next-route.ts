@@ -36,7 +36,9 @@ export function nextAttempt(failed: FailedChoice, gates: Gates, random: number):
   const tried = choices.map((_, index) => (position.tried[index] ?? 0) + (index === at && counts ? 1 : 0));
   const spent = spentBy(failed, tried);
   const here = { ...position, tried, spent };
-  const hasOtherKey = keys.some(({ gate }) => !gates.isStopped(gate) && (cause === "stop" || gates.mayStart(gate)));
+  const hasOtherKey = keys.some(
+    ({ gate, model }) => !gates.isStopped(gate) && (cause === "stop" || gates.mayStart(gate, model)),
+  );
   const isOfKey = cause === "stop" || cause === "rate_limited";
   if (isOfKey && hasOtherKey && !isSpent(here, at)) return { delayMs: 0, position: here };
   const why = isUnsendable ? from.cause : cause;

@@ -21,19 +21,25 @@ export function learnFromEnd(
 ): Throttle | null {
   // An answer that does not fit its schema shows that the key works.
   const isAnswer = outcome.kind === "success" || outcome.reason.reason === "schema_violation";
-  if (isAnswer) gate.answered(answeredAs(lease, outcome));
+  if (isAnswer) {
+    gate.answered(answeredAs(lease, outcome));
+    gate.models.answered(lease.target.model, outcome.latencyMs, nowMs);
+  }
   if (outcome.kind === "success" && outcome.usage !== null && lease.gateTokens !== null) {
     const { promptTokens, cachedTokens, completionTokens } = outcome.usage;
     gate.news.used({ input: promptTokens - cachedTokens, output: completionTokens }, lease.gateTokens);
   }
   if (outcome.kind === "success") return null;
-  const failed = failedAs(outcome);
+  const failed = failedAs(outcome, lease.target.model);
+  const isOfModel =
+    failed?.class === "overloaded" && gate.models.overloaded(lease.target.model, failed.hintMs ?? 0, nowMs);
   if (failed !== null) gate.news.failed(failed, nowMs);
   if (outcome.stop !== undefined) {
     const isNew = gate.stopped(outcome.stop, failed?.message ?? null, nowMs);
     return isNew ? { cause: outcome.stop, retryAfterMs: Math.max(0, (gate.stop?.probeAtMs ?? nowMs) - nowMs) } : null;
   }
-  if (!isPaced(outcome)) return null;
+  // The key's other models do not wait for one that is overloaded by itself.
+  if (!isPaced(outcome) || isOfModel) return null;
   const retryAfterMs = outcome.retryAfterMs ?? 0;
   if (retryAfterMs <= RETRY_AFTER_MAX_MS) gate.cool(nowMs + retryAfterMs, "requests_per_minute");
   return { cause: outcome.class === "rate_limited" ? "rate_limited" : "overloaded", retryAfterMs };
@@ -54,14 +60,15 @@ function answeredAs(
 }
 
 /** How a gate counts a failure; null = the failure does not concern the key. */
-function failedAs({ class: failureClass, reason, retryAfterMs, stop }: Failure): Failed | null {
+function failedAs({ class: failureClass, reason, retryAfterMs, stop }: Failure, model: string): Failed | null {
   const message = "message" in reason ? reason.message : null;
   if (stop !== undefined) return { class: "stopped", stop, hintMs: null, message };
   // A longer one fails the call that met it and does not stop the others, so that it cannot park a key for hours.
   const hintMs = retryAfterMs !== null && retryAfterMs <= RETRY_AFTER_MAX_MS ? retryAfterMs : null;
   const as = (name: Failed["class"]): Failed => ({ class: name, stop: null, hintMs, message });
   if (failureClass === "rate_limited") return as("rate_limited");
-  if (reason.reason === "upstream_error" && (reason.status === 503 || reason.status === 529)) return as("overloaded");
+  if (reason.reason === "upstream_error" && (reason.status === 503 || reason.status === 529))
+    return { ...as("overloaded"), model };
   if (reason.reason === "upstream_timeout") return as("timeout");
   return reason.reason === "schema_violation" ? as("schema_violation") : null;
 }

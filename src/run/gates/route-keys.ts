@@ -3,6 +3,7 @@
  * known without looking at the call.
  */
 import type { Position, Target } from "../leases/shard.ts";
+import { BUSY_LINES_MAX } from "../../limits.ts";
 import { FRESH } from "./choose.ts";
 
 /** The line of calls for a target in a position: they share its gate, its upstream's keys, or what is left of a route. */
@@ -13,24 +14,42 @@ export function lineOf({ upstream, gate, choices, route, protocol }: Target, pos
   return `route ${route} ${protocol ?? ""} ${from} ${cause ?? ""} ${spent}`;
 }
 
-type Line = { target: Target; position: Position };
+/** `isOfModel`: whether all its calls are for the target's model. */
+type Line = { target: Target; position: Position; isOfModel: boolean };
 
 export class Lines {
-  readonly #withChoice = new Map<string, Line>();
+  /** Those with choices, and those of overloaded models. */
+  readonly #known = new Map<string, Line>();
+  #busyLines = 0;
 
   /** Registers the line of a target. There are as many as the configuration has upstreams, and places in its routes. */
   add(target: Target, position: Position = FRESH): void {
-    if (target.choices !== undefined) this.#withChoice.set(lineOf(target, position), { target, position });
+    if (target.choices !== undefined) {
+      const isOfModel = target.route !== undefined;
+      this.#known.set(lineOf(target, position), { target, position, isOfModel });
+    }
   }
 
-  /** A target and a position like those of every call in the line; undefined for a line with one gate, its own name. */
+  /** Registers the line of calls whose model is overloaded by itself, so that no others wait behind them. Null = there are too many. */
+  addBusy(target: Target, position: Position = FRESH): string | null {
+    const line = `${lineOf(target, position)}\n${target.model}`;
+    if (this.#known.has(line)) return line;
+    if (this.#busyLines >= BUSY_LINES_MAX) return null;
+    this.#busyLines += 1;
+    this.#known.set(line, { target, position, isOfModel: true });
+    return line;
+  }
+
+  /** A target and a position like those of every call in the line; undefined for a line with one gate, whose name it has. */
   get(line: string): Line | undefined {
-    return this.#withChoice.get(line);
+    return this.#known.get(line);
   }
 
   /** The gates that the calls of a line may pass. */
   gatesOf(line: string): string[] {
-    const choices = this.#withChoice.get(line)?.target.choices;
-    return choices === undefined ? [line] : choices.flatMap(({ targets }) => targets.map(({ gate }) => gate));
+    const target = this.#known.get(line)?.target;
+    if (target === undefined) return [line];
+    if (target.choices === undefined) return [target.gate];
+    return target.choices.flatMap(({ targets }) => targets.map(({ gate }) => gate));
   }
 }

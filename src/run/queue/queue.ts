@@ -114,6 +114,18 @@ export class ReadyQueue {
     return slotId;
   }
 
+  /** Moves the head of a bucket to another line, behind what it has, but before the fresh ones if its delay is over. */
+  moveHead(bucket: Bucket, upstream: string): void {
+    const isDue = bucket.due.length > 0;
+    const { groupSeq, priority, queuedAtMs, rankOf } = bucket;
+    const slotId = this.take(bucket);
+    if (slotId === null) return;
+    const ranks = rankOf === undefined ? {} : { rankOf };
+    const moved = this.#bucket({ ...ranks, groupSeq, priority, queuedAtMs, upstream });
+    (isDue ? moved.due : (moved.ranked ?? moved.slots)).push(slotId);
+    this.#readyCount += 1;
+  }
+
   /** Puts the head of a bucket of single calls aside: it stays queued, and lets the next one start. */
   putAside(bucket: Bucket): void {
     const position = this.take(bucket);

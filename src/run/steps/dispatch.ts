@@ -99,7 +99,11 @@ type Candidate = {
   tier?: string | undefined;
   /** The beginning of its prompt that it shares with others, if its target caches it. */
   prefix?: PrefixAt;
+  /** The line in which it waits, because its model is overloaded by itself; absent = it may start. */
+  busyLine?: BusyLine;
 } & ({ slotId: number; call: null; target: Target | null } | { slotId: null; call: SingleCall; target: Target });
+
+type BusyLine = { target: Target; position: Position };
 
 /** Hands out permits. `offers`: how many attempts each waiting executor can take; it is counted down. */
 export function dispatch(state: EngineState, offers: Map<number, number>, nowMs: number): Dispatched {
@@ -111,7 +115,8 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
   const awaiting = new Set<Bucket>();
   let waiting: Waiting | null = null;
   const gates = gatesOf(state, nowMs);
-  const eligible = (each: Bucket): boolean => !awaiting.has(each) && mayStart(state, each, offers, { gates, nowMs });
+  const view = { keys: keysOf(state, nowMs), gates };
+  const eligible = (each: Bucket): boolean => !awaiting.has(each) && mayStart(state, each, offers, { view, nowMs });
   while (!state.turnShare.isSpent && !isFull(state)) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
@@ -132,6 +137,7 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       continue;
     }
     const candidate = candidateOf(state, bucket.groupSeq, id, gates);
+    if (leavesLine(state, bucket, candidate, awaiting)) continue;
     if (follows(state, bucket, id, candidate)) {
       state.queue.take(bucket);
       continue;
@@ -184,7 +190,7 @@ function noteNarrowing(state: EngineState, waiting: Waiting | null, hasStarted: 
 
 /** The group of the slot that could start next if an executor had room for it; null = none could, whoever had room. Changes nothing. */
 export function startableGroup(state: EngineState, nowMs: number): number | null {
-  const next = nextOf(state, ({ groupSeq }) => groupSeq !== 0, gatesOf(state, nowMs), nowMs);
+  const next = nextOf(state, ({ groupSeq }) => groupSeq !== 0, viewOf(state, nowMs), nowMs);
   return next === null || next.waitsFor !== null ? null : next.groupSeq;
 }
 
@@ -193,10 +199,10 @@ export function startableGroup(state: EngineState, nowMs: number): number | null
  * it. Changes nothing.
  */
 export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => Hold {
-  const gates = gatesOf(state, nowMs);
+  const view = viewOf(state, nowMs);
   let next: ReturnType<typeof nextOf> | undefined;
   return ({ groupSeq, line, first, notBeforeMs }) => {
-    const bar = barOf(state, { groupSeq, upstream: line }, gates, nowMs);
+    const bar = barOf(state, { groupSeq, upstream: line }, view, nowMs);
     if (bar === "confirmation") return { kind: "confirmation" };
     const paused = state.groups.get(groupSeq)?.paused ?? null;
     const dimension = paused === null ? null : shortOf(state, paused);
@@ -206,10 +212,10 @@ export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => 
     if (wait !== null) return { kind: "gate", wait };
     if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyAtMs: notBeforeMs };
     if (bar !== null || isFull(state)) return { kind: "permit" };
-    const candidate = candidateOf(state, groupSeq, first, gates);
+    const candidate = candidateOf(state, groupSeq, first, view.gates);
     if (waitsForPrefix(state, candidate, nowMs)) return { kind: "prefix", name: candidate.prefix.name };
     // What waits for money is not overtaken.
-    next = next === undefined ? nextOf(state, () => true, gates, nowMs) : next;
+    next = next === undefined ? nextOf(state, () => true, view, nowMs) : next;
     const reason = next?.waitsFor ?? null;
     return reason === null ? { kind: "permit" } : { kind: "budget", reason };
   };
@@ -222,19 +228,20 @@ export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => 
 function nextOf(
   state: EngineState,
   isMeant: (bucket: Bucket) => boolean,
-  gates: Gates,
+  view: GateView,
   nowMs: number,
 ): { groupSeq: number; waitsFor: Reason | null } | null {
   if (isFull(state)) return null;
   const awaiting = new Set<Bucket>();
   const eligible = (bucket: Bucket): boolean =>
-    isMeant(bucket) && !awaiting.has(bucket) && barOf(state, bucket, gates, nowMs) === null;
+    isMeant(bucket) && !awaiting.has(bucket) && barOf(state, bucket, view, nowMs) === null;
   for (;;) {
     const bucket = state.queue.best(nowMs, eligible);
     const id = bucket === null ? undefined : headOf(bucket);
     if (bucket === null || id === undefined) return null;
-    const candidate = candidateOf(state, bucket.groupSeq, id, gates);
-    if (!isAway(state, bucket, id) && !waitsForPrefix(state, candidate, nowMs)) {
+    const candidate = candidateOf(state, bucket.groupSeq, id, view.gates);
+    const isHeld = candidate.busyLine !== undefined || isAway(state, bucket, id);
+    if (!isHeld && !waitsForPrefix(state, candidate, nowMs)) {
       const decided = decide(state, candidate, nowMs);
       return { groupSeq: bucket.groupSeq, waitsFor: decided.kind === "wait" ? decided.reason : null };
     }
@@ -321,9 +328,9 @@ function mayStart(
   state: EngineState,
   bucket: Bucket,
   offers: Map<number, number>,
-  { gates, nowMs }: { gates: Gates; nowMs: number },
+  { view, nowMs }: { view: GateView; nowMs: number },
 ): boolean {
-  if (barOf(state, bucket, gates, nowMs) !== null) return false;
+  if (barOf(state, bucket, view, nowMs) !== null) return false;
   return bucket.groupSeq === 0 || offerFor(offers, bucket.groupSeq) !== null;
 }
 
@@ -331,13 +338,16 @@ function mayStart(
 function barOf(
   state: EngineState,
   { groupSeq, upstream }: Pick<Bucket, "groupSeq" | "upstream">,
-  gates: Gates,
+  { keys, gates }: GateView,
   nowMs: number,
 ): Bar | null {
   const group = groupSeq === 0 ? null : state.groups.get(groupSeq);
   if (group?.mayStart === false) return group.header.held === undefined ? "paused" : "confirmation";
   const line = state.lines.get(upstream);
-  const isOpen = line === undefined ? gates.mayStart(upstream) : choose(line.target, line.position, gates) !== null;
+  const isOpen =
+    line === undefined
+      ? keys.mayStart(upstream, "")
+      : choose(line.target, line.position, line.isOfModel ? gates : keys) !== null;
   if (!isOpen) return "gate";
   if (group === null) return null;
   if (group === undefined || group.inFlight >= group.header.concurrency) return "permit";
@@ -354,14 +364,48 @@ function yieldsToJudge({ groups, attempts, credits, width }: EngineState, { judg
   return isQueued && attempts.size + credits.permits >= width - 1;
 }
 
+/** The gates with what is known of each model there, and the same for lines whose calls are for several models. */
+type GateView = { gates: Gates; keys: Gates };
+
+function viewOf(state: EngineState, nowMs: number): GateView {
+  return { gates: gatesOf(state, nowMs), keys: keysOf(state, nowMs) };
+}
+
 /** What the choice of a target is made by. */
 export function gatesOf({ upstreams, credits }: EngineState, nowMs: number): Gates {
   return {
-    mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
+    mayStart: (gate, model) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate), model),
     isStopped: (gate) => upstreams.isStopped(gate, nowMs),
-    isLimited: (gate) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate)),
+    isLimited: (gate, model) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate), model),
     inFlight: (gate) => upstreams.get(gate)?.inFlight ?? 0,
   };
+}
+
+/** The gates as they are for a model that is not overloaded by itself. */
+function keysOf(state: EngineState, nowMs: number): Gates {
+  const { upstreams, credits } = state;
+  return {
+    ...gatesOf(state, nowMs),
+    mayStart: (gate) => upstreams.mayStart(gate, nowMs, credits.permitsAt(gate)),
+    isLimited: (gate) => upstreams.isLimited(gate, nowMs, credits.permitsAt(gate)),
+  };
+}
+
+/** Moves the head of a bucket to the line of its model, if that is overloaded by itself: others need not wait behind it. */
+function leavesLine(
+  { lines, queue, turnShare }: EngineState,
+  bucket: Bucket,
+  { busyLine }: Candidate,
+  awaiting: Set<Bucket>,
+): boolean {
+  if (busyLine === undefined) return false;
+  const name = lines.addBusy(busyLine.target, busyLine.position);
+  if (name === null) awaiting.add(bucket);
+  else {
+    turnShare.spend(0);
+    queue.moveHead(bucket, name);
+  }
+  return true;
 }
 
 /** The call or slot at the head of a bucket. */
@@ -443,11 +487,12 @@ export function sentFactsOf(state: EngineState, group: Group, slotId: number): {
 }
 
 /** Where the attempt of a call goes whose bucket may start. */
-function chosen(target: Target, position: Position | undefined, gates: Gates): Chosen {
-  if (target.choices === undefined) return { target };
-  const found = choose(target, position ?? FRESH, gates);
-  if (found === null) throw new Error(`no target of ${target.upstream} may start, but its line may`);
-  return found;
+function chosen(target: Target, position: Position = FRESH, gates: Gates): Chosen & { busyLine?: BusyLine } {
+  const found = choose(target, position, gates);
+  if (found !== null) return found;
+  // Its line may start, so its model is what waits.
+  const [first = target] = target.choices?.[position.from]?.targets ?? [];
+  return { target: first, busyLine: { target, position } };
 }
 
 /**

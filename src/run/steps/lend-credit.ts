@@ -56,7 +56,11 @@ export function refill(state: EngineState, credit: Credit): void {
 /** True if the run needs the credit back, or must not give one. */
 export function mustReturn(state: EngineState, { upstreams, isRecalled }: Credit, nowMs: number): boolean {
   if (isRecalled || state.isPaused || state.queue.readyCount > 0) return true;
-  return upstreams.some((upstream) => state.upstreams.get(upstream)?.isOpen(nowMs) === false);
+  return upstreams.some((upstream) => {
+    const gate = state.upstreams.get(upstream);
+    // An instance with credit does not know which models are overloaded.
+    return gate !== undefined && (!gate.isOpen(nowMs) || gate.models.isAny);
+  });
 }
 
 /** Takes over the credits of an earlier instance of the object, each with its reservation and a new term. */

@@ -153,9 +153,10 @@ function hedgeOf(state: EngineState, { first, slotId, group, hedge }: Late, nowM
 /** The target of a hedge: the same model, under the key with most room. A gate that makes calls wait has no room for a hedge. */
 function targetOf(state: EngineState, { target, chosenFrom }: AttemptInFlight, nowMs: number): Target | null {
   const gates = gatesOf(state, nowMs);
-  const isOpen = (gate: string): boolean => state.upstreams.get(gate)?.isOpen(nowMs) !== false && gates.mayStart(gate);
+  const isOpen = ({ gate, model }: Target): boolean =>
+    state.upstreams.get(gate)?.isOpen(nowMs) !== false && gates.mayStart(gate, model);
   const targets = chosenFrom?.choices[chosenFrom.at]?.targets ?? [target];
-  const open = targets.filter(({ gate }) => isOpen(gate));
+  const open = targets.filter(isOpen);
   return open.toSorted((a, b) => gates.inFlight(a.gate) - gates.inFlight(b.gate))[0] ?? null;
 }
 

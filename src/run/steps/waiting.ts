@@ -91,8 +91,10 @@ export type LineWait = GateWait & { gate: string };
 /** Why the calls of a line wait; null = a gate lets one start, or the run's own limits alone make them wait. */
 export function waitAt({ upstreams, credits, lines }: EngineState, line: string, nowMs: number): LineWait | null {
   let first: LineWait | null = null;
+  const known = lines.get(line);
+  const model = known?.isOfModel === true ? known.target.model : null;
   for (const gate of lines.gatesOf(line)) {
-    const wait = upstreams.waitOf(gate, nowMs, credits.permitsAt(gate));
+    const wait = upstreams.waitOf(gate, nowMs, credits.permitsAt(gate), model);
     if (wait === null) return null;
     if (first === null || isSooner(wait, first)) first = { ...wait, gate };
   }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Upstreams } from "../../../../src/run/gates/gates.ts";
 
-const acme = { gate: "acme", maxInFlight: 2 };
+const acme = { gate: "acme", model: "m", maxInFlight: 2 };
 const TOKENS = { input: 10, all: 30 };
 
 describe("an upstream without a gate object", () => {
@@ -18,11 +18,11 @@ describe("an upstream without a gate object", () => {
 
   it("has the largest limit of its targets: that of a model that is not configured any more does not count", () => {
     const upstreams = new Upstreams(false);
-    upstreams.attemptStarted({ gate: "acme", maxInFlight: 0 }, null, 0);
+    upstreams.attemptStarted({ gate: "acme", model: "m", maxInFlight: 0 }, null, 0);
     expect(upstreams.mayStart("acme", 0)).toBe(false);
     upstreams.add(acme);
     expect(upstreams.mayStart("acme", 0)).toBe(true);
-    upstreams.attemptEnded({ gate: "acme", maxInFlight: 0 });
+    upstreams.attemptEnded({ gate: "acme", model: "m", maxInFlight: 0 });
     expect(upstreams.get("acme")).toMatchObject({ inFlight: 0, maxInFlight: 2 });
   });
 
