@@ -1,7 +1,7 @@
 /**
- * `node bench/profile.ts query|replay|keyed|batch|dag|native|js [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
+ * `node bench/profile.ts query|replay|keyed|batch|dag|native|read|js [--paced] [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
  * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query`, of
- * its calls again (`replay`, and `keyed` with Idempotency-Keys), and of the streams (`native`, `js`),
+ * its calls again (`replay`, and `keyed` with Idempotency-Keys), and of the streams (`native`, `read`, `js`; with `--paced`, an event every 5 ms),
  * the width of `batch`; `dag` is a graph of 10,000 tasks with an output in each prompt; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
  * `.cpuprofile` in bench/results for the browser's developer tools.
@@ -14,8 +14,9 @@ import { connectInspector } from "./servers/inspector.ts";
 import { bodyOf, sendDag } from "./graph/size.ts";
 import { load } from "./load/load.ts";
 import { openRecordedRun, replay } from "./load/replays.ts";
+import { loadPaced } from "./load/paced.ts";
 import { loadStreams } from "./load/stream.ts";
-import { streamTarget } from "./servers/streaming.ts";
+import { STREAM_API_KEY, streamTarget } from "./servers/streaming.ts";
 import { queryTarget } from "./suites/query.ts";
 import type { Server } from "./servers/process.ts";
 import { writeResult } from "./results.ts";
@@ -32,10 +33,11 @@ const { values, positionals } = parseArgs({
     by: { type: "string", default: "self" },
     "new-runs": { type: "boolean", default: false },
     strict: { type: "boolean", default: false },
+    paced: { type: "boolean", default: false },
   },
   allowPositionals: true,
 });
-const WHATS = ["query", "replay", "keyed", "batch", "dag", "native", "js"] as const;
+const WHATS = ["query", "replay", "keyed", "batch", "dag", "native", "read", "js"] as const;
 const what = WHATS.find((each) => each === positionals[0]);
 if (what === undefined) {
   console.error(`node bench/profile.ts ${WHATS.join("|")}`);
@@ -44,6 +46,8 @@ if (what === undefined) {
 const at = Number(values.at ?? (what === "batch" ? 48 : 16));
 const top = Number(values.top);
 
+const isStream = what === "native" || what === "read" || what === "js";
+const PACE_MS = 5;
 const GRAPH_TASKS = 10_000;
 
 /** Calls answered under load for `ms`. */
@@ -54,9 +58,10 @@ async function callsDuring(gateway: Server, token: string, ms: number): Promise<
   }
   if (what === "replay" || what === "keyed")
     return await replay(gateway, token, { concurrency: at, hasKeys: what === "keyed", msMax: ms });
-  if (what === "native" || what === "js") {
+  if (isStream) {
     const target = await streamTarget(what, upstream, gateway);
-    return (await loadStreams({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).streams;
+    const plan = { ...target, concurrency: at, requests: 1_000_000, msMax: ms };
+    return values.paced ? (await loadPaced(plan)).events : (await loadStreams(plan)).streams;
   }
   const endMs = performance.now() + ms;
   let calls = 0;
@@ -82,8 +87,12 @@ function printCosts(title: string, costs: readonly Cost[], busyUs: number, calls
   console.log(`\n${tableOf(rows)}`);
 }
 
-await using upstream = await startUpstream();
-await using gateway = await startGateway(upstream, { inspector: true, leasedCredit: values.strict ? "off" : "on" });
+await using upstream = await startUpstream(values.paced ? { paceMs: PACE_MS } : {});
+await using gateway = await startGateway(upstream, {
+  inspector: true,
+  leasedCredit: values.strict ? "off" : "on",
+  ...(isStream && what !== "native" ? { apiKey: STREAM_API_KEY } : {}),
+});
 const token = await (what === "replay" || what === "keyed" ? openRecordedRun(gateway) : openRun(gateway));
 using inspector = await connectInspector(gateway.inspectorUrl ?? "");
 await inspector.call("Profiler.enable");

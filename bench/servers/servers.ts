@@ -77,6 +77,8 @@ export type GatewayOptions = {
   root?: string | undefined;
   /** LEASED_CREDIT of the gateway. */
   leasedCredit?: "on" | "off";
+  /** The upstream's key: what comes from it is searched for it. Absent = it has none. */
+  apiKey?: string;
   /** Prices of the upstream, USD per million tokens. */
   prices?: { input: number; output: number };
 };
@@ -87,6 +89,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
     kind: "openai",
     base_url: `${upstream.url}/v1`,
     models: ["*"],
+    ...(options.apiKey === undefined ? {} : { api_key: options.apiKey }),
     prices: { "*": options.prices ?? { input: 0.15, output: 0.6 } },
   };
   return await startWorkerd({

@@ -1,4 +1,4 @@
-/** The servers that streams are relayed by: no gateway, a bare Worker, Portkey's, LiteLLM's, and ours on both of its paths. */
+/** The servers that streams are relayed by: no gateway, a bare Worker, Portkey's, LiteLLM's, and ours on its three paths. */
 import { promptOf } from "../load/prompts.ts";
 import { streamBody, type StreamPlan } from "../load/stream.ts";
 import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
@@ -9,23 +9,33 @@ import type { Server } from "./process.ts";
 import { openRun, portkeyHeaders, startFloor, startGateway } from "./servers.ts";
 
 /**
- * `floor`: a Worker that passes the stream on (workers/floor.ts). `native`: the client requests usage, so that the runtime moves the stream. `js`: it does not, so that each event is read.
- * The baselines are those of another checkout.
+ * `floor`: a Worker that passes the stream on (workers/floor.ts). `native`: the client requests usage of an upstream without a key, so
+ * that the runtime moves the stream. `read`: the upstream has a key, for which each event is searched. `js`: the client does not request
+ * usage, either, so that one event is removed. The baselines are those of another checkout.
  */
 export type StreamVariant =
   | "direct"
   | "floor"
   | "portkey"
   | "litellm"
-  | "native"
-  | "js"
-  | "native-baseline"
-  | "js-baseline";
+  | OwnStreamVariant
+  | `${OwnStreamVariant}-baseline`;
+
+export type OwnStreamVariant = "native" | "read" | "js";
+
+/** The upstream's key: of a length and with a beginning like those of real ones. */
+export const STREAM_API_KEY = "sk-proj-Qx7bench0000guardsNothing9Zk2";
 
 /** All variants; LiteLLM's only with peers, those of another checkout only if there is one. */
-export function streamVariants({ baseline, peers }: SuiteOptions): StreamVariant[] {
-  const own: StreamVariant[] = ["direct", "floor", "portkey", ...(peers ? ["litellm" as const] : []), "native", "js"];
-  return baseline === undefined ? own : [...own, "native-baseline", "js-baseline"];
+export function streamVariants({ quick, baseline, peers }: SuiteOptions): StreamVariant[] {
+  const own = ownVariants(quick);
+  const all: StreamVariant[] = ["direct", "floor", "portkey", ...(peers ? ["litellm" as const] : []), ...own];
+  return baseline === undefined ? all : [...all, ...own.map((variant) => `${variant}-baseline` as const)];
+}
+
+/** The gateway's own variants. */
+export function ownVariants(quick: boolean): OwnStreamVariant[] {
+  return quick ? ["native", "js"] : ["native", "read", "js"];
 }
 
 /** Starts what relays; `direct` is the upstream itself, which stays its owner's. */
@@ -38,7 +48,10 @@ export async function startVariant(
   if (variant === "floor") return await startFloor(upstream, "shared");
   if (variant === "portkey") return await startStreamingPortkey();
   if (variant === "litellm") return await startLitellm({ models: [benchModel(upstream.url)] });
-  return await startGateway(upstream, { root: variant.endsWith("-baseline") ? baseline : undefined });
+  return await startGateway(upstream, {
+    root: variant.endsWith("-baseline") ? baseline : undefined,
+    ...(variant.startsWith("native") ? {} : { apiKey: STREAM_API_KEY }),
+  });
 }
 
 /** Started as in servers.ts, with the module that lets it stream (see portkey-fetch.ts). */
@@ -55,7 +68,7 @@ export type StreamTarget = Pick<StreamPlan, "url" | "headers" | "body" | "hasUsa
 /** Where a variant's clients post what. */
 export async function streamTarget(variant: StreamVariant, upstream: Server, server: Server): Promise<StreamTarget> {
   const url = `${server.url}/v1/chat/completions`;
-  const hasUsage = variant !== "js" && variant !== "js-baseline";
+  const hasUsage = !variant.startsWith("js");
   const body = (index: number) => streamBody(promptOf(index), hasUsage);
   const target = { url, body, hasUsage, isRewritten: variant === "litellm" };
   const headers = { authorization: "Bearer bench" };

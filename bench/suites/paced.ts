@@ -1,6 +1,6 @@
 /** Streams of an upstream that sends an event every few milliseconds: what a gateway adds to the way of each. */
 import { loadPaced } from "../load/paced.ts";
-import { startVariant, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
+import { ownVariants, startVariant, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
 import { startUpstream } from "../servers/servers.ts";
 import { against } from "../suite.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
@@ -17,6 +17,7 @@ const ADDED_P99_MS = 5;
 
 export function pacedSuite(options: SuiteOptions): Suite {
   const { quick, baseline } = options;
+  const own = ownVariants(quick);
   const variants = streamVariants(options).filter((variant) => !quick || variant !== "floor");
   return {
     name: "paced",
@@ -38,7 +39,7 @@ export function pacedSuite(options: SuiteOptions): Suite {
         row["p99 ms, direct"] = figure("direct", "p99_ms").toFixed(2);
         for (const variant of variants.filter((name) => name !== "direct")) {
           const added = (name: string) => figure(variant, name) - figure("direct", name);
-          const isOwn = variant === "native" || variant === "js";
+          const isOwn = own.some((each) => each === variant);
           const shown = (ms: number, most: number) => (isOwn ? against(ms, "<=", most) : ms.toFixed(2));
           row[`added p50 ms, ${variant}`] = shown(added("p50_ms"), ADDED_P50_MS);
           row[`added p99 ms, ${variant}`] = shown(added("p99_ms"), ADDED_P99_MS);

@@ -20,24 +20,47 @@ const LOOK_BYTES = 16;
 const NO_MATCH = 0;
 const BEGINS = -1;
 
+/** What a search for one secret knows of it before it begins. */
+type Wanted = {
+  bytes: Uint8Array;
+  /** Its bytes, as a set: other bytes are never part of it. */
+  has: Uint8Array;
+  /** Where the byte is that is searched for: the one that is likely to be the rarest in an answer. */
+  anchor: number;
+  isShortEscaped: boolean;
+};
+
+/** One for each secret that was searched for, as many as are configured: every stream of an upstream has the same. */
+const wanted = new Map<string, Wanted>();
+
+function wantedOf(secret: string): Wanted {
+  const known = wanted.get(secret);
+  if (known !== undefined) return known;
+  const bytes = encoder.encode(secret);
+  const has = new Uint8Array(256);
+  for (const byte of bytes) has[byte] = 1;
+  const fresh = { bytes, has, anchor: anchorOf(bytes), isShortEscaped: SHORT_ESCAPED.test(secret) };
+  wanted.set(secret, fresh);
+  return fresh;
+}
+
 /**
  * Blanks one secret. What may be its beginning at the end of a piece is withheld until the next. It delays no event of a stream: an
  * event ends in a line end, a secret does not.
  */
 export class SecretFilter {
   readonly #secret: Uint8Array;
-  /** Its bytes, as a set: other bytes are never part of it. */
-  readonly #has = new Uint8Array(256);
-  /** Where the byte is that is searched for: the one that is likely to be the rarest in an answer. */
+  readonly #has: Uint8Array;
   readonly #anchor: number;
   readonly #isShortEscaped: boolean;
   #withheld: Uint8Array = NOTHING;
 
   constructor(secret: string) {
-    this.#secret = encoder.encode(secret);
-    for (const byte of this.#secret) this.#has[byte] = 1;
-    this.#anchor = anchorOf(this.#secret);
-    this.#isShortEscaped = SHORT_ESCAPED.test(secret);
+    const { bytes, has, anchor, isShortEscaped } = wantedOf(secret);
+    this.#secret = bytes;
+    this.#has = has;
+    this.#anchor = anchor;
+    this.#isShortEscaped = isShortEscaped;
   }
 
   feed(pieces: readonly Uint8Array[]): Uint8Array[] {

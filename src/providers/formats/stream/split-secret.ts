@@ -4,6 +4,9 @@
  * has is searched by the one filter for secrets, so a key in JSON inside of the field, such as the arguments of a tool's call, is found
  * with its escapes.
  *
+ * Most events end in no character of a secret, and are not read. One that ends in its first few is read only if the next event of its field
+ * may go on with them: many words end in the first letter of a key.
+ *
  * An event is held back only while a field ends in what may be the beginning of a secret, of at least HELD_FROM_CHARS characters: words
  * end in fewer all the time, and the first characters of a key are the same for everybody. All other events leave as they came. What is
  * still only a beginning when it has to leave is blanked if it has more characters than all keys of a provider share.
@@ -27,7 +30,12 @@ const FIELDS_MAX = 1_024;
 /** Names that tell apart what is written in turns: choices, parts, calls of tools. */
 const INDEXES = ["index", "output_index", "content_index", "item_id"];
 
+/** What tells fields apart behind a string: then two events that are equal before their strings may be of two fields. */
+const INDEX_NAME = new RegExp(`"(?:${INDEXES.join("|")})"`);
+const SEQUENCE_NUMBER = /"sequence_number": ?\d+/;
+
 const QUOTE = '"';
+const BACKSLASH = "\\";
 /** An escape of a character of a secret, or what may become one in the next string of its field. */
 const ESCAPED = /\\(?:u00[2-7]|\/|\\(?:u0{0,2})?")/;
 
@@ -42,6 +50,12 @@ type Field = { event: Passing; key: string; owner: Record<string, unknown>; name
 type Part = Field & { chars: number };
 /** What a field ends in, which may be the beginning of a secret, as it is written; and the events that have it. */
 type Begun = { text: string; parts: Part[] };
+
+/**
+ * An event that has left unread. One of its strings, from an index of its text on, ends in the first characters of secrets; `next` are the
+ * characters that would go on with those.
+ */
+type Unread = { text: string; at: number; next: string };
 
 /** Where the first secret in a text is, if it is whole, and how many characters at the text's end may be the beginning of one. */
 export type Found = { start: number; end: number; tail: number };
@@ -59,6 +73,7 @@ export class SplitSecrets {
   readonly #splitter = new EventSplitter();
   /** By secret, then by field. */
   readonly #begun: Map<string, Begun>[];
+  #unread: Unread | null = null;
   #held: Passing[] = [];
   #heldBytes = 0;
   /** Events that have come since a beginning has grown. */
@@ -77,7 +92,7 @@ export class SplitSecrets {
   feed(pieces: readonly Uint8Array[]): Uint8Array[] {
     const out: Uint8Array[] = [];
     for (const piece of pieces) {
-      if (this.#isIdle && endsInBlankLine(piece) && !this.#mayBegin(utf8.decode(piece))) out.push(piece);
+      if (this.#isIdle && endsInBlankLine(piece) && this.#beginningIn(utf8.decode(piece)) === null) out.push(piece);
       else for (const part of this.#splitter.feed(piece)) this.#take(part.bytes, part.kind === "event", out);
     }
     return out;
@@ -95,7 +110,13 @@ export class SplitSecrets {
 
   /** Nothing is followed, and the next byte begins an event. */
   get #isIdle(): boolean {
-    return this.#splitter.isBetweenEvents && this.#held.length === 0 && this.#begun.every(({ size }) => size === 0);
+    return (
+      this.#splitter.isBetweenEvents && this.#held.length === 0 && this.#unread === null && !this.#followsSomething
+    );
+  }
+
+  get #followsSomething(): boolean {
+    return this.#begun.some(({ size }) => size > 0);
   }
 
   #take(bytes: Uint8Array, isEvent: boolean, out: Uint8Array[]): void {
@@ -134,7 +155,23 @@ export class SplitSecrets {
 
   #read(event: Passing): void {
     const text = utf8.decode(event.bytes);
-    if (!hasData(text) || (this.#begun.every(({ size }) => size === 0) && !this.#mayBegin(text))) return;
+    if (!hasData(text)) return;
+    const before = this.#unread;
+    this.#unread = null;
+    if (before !== null && !breaksOff(before, text))
+      this.#parse({ bytes: encoder.encode(before.text), json: undefined, isEdited: false });
+    if (!this.#followsSomething) {
+      const beginning = this.#beginningIn(text);
+      if (beginning === null) return;
+      if (beginning !== "many") {
+        this.#unread = beginning;
+        return;
+      }
+    }
+    this.#parse(event);
+  }
+
+  #parse(event: Passing): void {
     const { data } = fieldsOf(event.bytes);
     event.json = data === null ? undefined : tryParse(utf8.decode(data));
     for (const field of stringsIn(event, event.json, "")) {
@@ -142,17 +179,36 @@ export class SplitSecrets {
     }
   }
 
-  /** Whether a string of a text ends in the beginning of a secret. Names of members do not count. */
-  #mayBegin(text: string): boolean {
-    if (this.#hasQuote || ESCAPED.test(text)) return true;
+  /**
+   * The string of a text that ends in the first few characters of a secret; null if there is none, "many" if there are several, or if one
+   * ends in more characters, or it must be parsed to be known. Names of members do not count.
+   */
+  #beginningIn(text: string): Unread | "many" | null {
+    if (this.#hasQuote || ESCAPED.test(text)) return "many";
+    let found: Unread | null = null;
     let before = -1;
     for (let quote = text.indexOf(QUOTE); quote !== -1; quote = text.indexOf(QUOTE, quote + 1)) {
       const from = before + 1;
       before = quote;
       if (text[quote + 1] === ":") continue;
-      if (this.#secrets.some((secret) => beginningAt(text, quote, secret, from) > 0)) return true;
+      const next = this.#nextAt(text, quote, from);
+      if (next === "") continue;
+      if (next === null || found !== null || INDEX_NAME.test(text.slice(quote))) return "many";
+      found = { text, at: from, next };
     }
-    return false;
+    return found;
+  }
+
+  /** The characters that would go on with the secrets that have begun before an index; null if one has begun with too many to leave. */
+  #nextAt(text: string, end: number, from: number): string | null {
+    let next = "";
+    for (const secret of this.#secrets) {
+      const chars = beginningAt(text, end, secret, from);
+      if (chars >= HELD_FROM_CHARS) return null;
+      for (let count = chars; count > 0; count--)
+        if (text.startsWith(secret.slice(0, count), end - count)) next += secret[count] ?? "";
+    }
+    return next;
   }
 
   /** Takes the next string of a field: blanks a secret that ends in it, and notes one that begins. */
@@ -160,6 +216,7 @@ export class SplitSecrets {
     if (fields === undefined) return;
     let { text: before, parts } = fields.get(field.key) ?? { text: "", parts: [] };
     let value = valueOf(field);
+    if (before === "" && !value.includes(BACKSLASH) && beginningAt(value, value.length, secret) === 0) return;
     let found = this.#look(secret, `${before}${value}`);
     // One that is whole in its event is blanked as bytes.
     if (found.start < before.length) {
@@ -181,6 +238,21 @@ export class SplitSecrets {
     const whole = `${before}${value}`;
     fields.set(field.key, { text: whole.slice(whole.length - chars), parts: kept });
   }
+}
+
+/** Whether the next event writes something else into the field whose string ended in the beginning of a secret. */
+function breaksOff({ text: before, at: start, next }: Unread, text: string): boolean {
+  const head = withoutNumber(before.slice(0, start));
+  const own = SEQUENCE_NUMBER.exec(text)?.[0] ?? "";
+  const at = head.length + (before.slice(0, start).length === head.length ? 0 : own.length);
+  const first = text[at];
+  if (first === undefined || first === QUOTE || first === BACKSLASH || next.includes(first)) return false;
+  return withoutNumber(text.slice(0, at)) === head && !INDEX_NAME.test(text.slice(at));
+}
+
+/** Events of one field differ in their numbers. */
+function withoutNumber(head: string): string {
+  return head.replace(SEQUENCE_NUMBER, "");
 }
 
 /** How many characters before an index, from another one on, are the beginning of a secret, the most of them; never the whole of it. */

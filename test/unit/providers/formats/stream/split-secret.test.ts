@@ -155,6 +155,79 @@ describe("a stream of events", () => {
   });
 });
 
+describe("a word that ends in the first letters of a key", () => {
+  const choice = (content: string, index: number) =>
+    `data: {"choices":[{"delta":${JSON.stringify({ content })},"index":${index}}]}\n\n`;
+  const numbered = (delta: string, number: number) =>
+    `event: response.output_text.delta\ndata: ${JSON.stringify({ type: "response.output_text.delta", sequence_number: number, item_id: "i", output_index: 0, delta })}\n\n`;
+  const { event, textOf } = FAMILIES["chat"] ?? { event: () => "", textOf: () => "" };
+
+  it("is not read unless the next event goes on with them", () => {
+    let looks = 0;
+    const look: typeof lookForSecret = (...asked) => {
+      looks += 1;
+      return lookForSecret(...asked);
+    };
+    const split = new SplitSecrets([KEY], { blank: BLANK, look });
+    const feed = (text: string) => split.feed([new TextEncoder().encode(text)]);
+    for (const word of ["words", " and glass", " es", "cents, s", "o."]) feed(event(word));
+    for (const [at, word] of ["words", " is", " sks", " ok"].entries()) feed(numbered(word, at + 8));
+    expect(looks).toBe(0);
+    feed(event("s"));
+    feed(event("k"));
+    expect(looks).toBeGreaterThan(0);
+  });
+
+  it("is followed past events without text, of other answers and of other numbers", () => {
+    for (const first of [1, 2, 3]) {
+      const [begin, rest] = [`x${KEY.slice(0, first)}`, KEY.slice(first)];
+      const streams = [
+        [event(begin), event(""), event(rest)],
+        [event(begin), ": still here\n\n", event(rest)],
+        [event(begin, 0), event("word", 1), event(rest, 0)],
+        [choice(begin, 0), choice("word", 1), choice(rest, 0)],
+        [choice(begin, 1), choice("words", 0), choice(rest, 1)],
+        [event(begin), FAMILIES["messages"]?.event("word") ?? "", event(rest)],
+      ];
+      for (const stream of streams) {
+        const seen = passed(stream).stream;
+        expect(seen).not.toContain(rest);
+        expect(seen).toContain(BLANK);
+      }
+      for (const from of [8, 9, 98])
+        expect(passed([numbered(begin, from), numbered(rest, from + 1)]).stream).not.toContain(rest);
+    }
+  });
+
+  it("begins another key than the one that it seemed to begin", () => {
+    const secret = "ssk-Zq7x0123456789abcdef";
+    const words = ["miss", secret.slice(2)];
+    expect(
+      textOf(
+        passed(
+          words.map((word) => event(word)),
+          [secret],
+        ).stream,
+      ),
+    ).toBe(`miss${BLANK}`);
+    const doubled = ["mis", secret.slice(1)];
+    expect(
+      textOf(
+        passed(
+          doubled.map((word) => event(word)),
+          [secret],
+        ).stream,
+      ),
+    ).toBe(`mis${BLANK}`);
+  });
+
+  it("is a key only in its own field", () => {
+    const thought = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { reasoning: KEY.slice(1) } }] })}\n\n`;
+    const events = [event("words"), thought, event("end")];
+    expect(passed(events).stream).toBe(events.join(""));
+  });
+});
+
 const ARGUMENTS: Record<string, (text: string) => string> = {
   "a chat": (text) =>
     `data: ${JSON.stringify({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, function: { arguments: text } }] } }] })}\n\n`,
