@@ -1,5 +1,6 @@
 import { cloudflareTest } from "@cloudflare/vitest-plugin";
 import { buildSync } from "esbuild";
+import { kCurrentWorker } from "miniflare";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { defineConfig } from "vitest/config";
@@ -134,6 +135,7 @@ export default defineConfig({
               compatibilityDate: COMPATIBILITY_DATE,
               compatibilityFlags: COMPATIBILITY_FLAGS,
               durableObjects: { FAN_OUT: { className: "FanOutObject", useSQLite: true } },
+              serviceBindings: { ENTRYPOINT: { name: kCurrentWorker, entrypoint: "FanOutEntrypoint" } },
               outboundService: "upstream",
               workers: [upstreamWorker],
             },

@@ -40,6 +40,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["openapi", /^src\/http\/openapi\//],
   ["app", /^src\/http\/(app|cors)\.ts$/],
   ["http", /^src\/http\//],
+  ["entrypoints", /^src\/entrypoints\//],
   ["index", /^src\/index\.ts$/],
   ["alarm-time", /^durable-objects\/(alarm-time|schema-version)\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
@@ -182,7 +183,9 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [PLATFORM],
   },
   app: { parts: ["http", "contract", "auth", "env"], types: ["context"], packages: [HONO] },
-  index: { parts: ["app", "objects"], packages: [] },
+  // Ways in that are no HTTP: what each does is a route's.
+  entrypoints: { parts: ["app", "auth", "contract", "env"], types: ["context"], packages: [PLATFORM] },
+  index: { parts: ["entrypoints", "objects"], packages: [] },
   address: { parts: [], types: ["methods"], packages: [] },
   "alarm-time": { parts: [], packages: [] },
   objects: {

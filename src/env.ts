@@ -35,6 +35,7 @@ export const VARIABLES = [
   "WAITING_FETCHES_MAX",
   "ASYNC_EXECUTOR",
   "PROBE",
+  "SERVICE_BINDINGS",
   "LEASED_CREDIT",
   "CONNECT_FIRST",
   "OTLP_ENDPOINT",
@@ -95,6 +96,8 @@ export type Config = {
   mayUseWorkflows: boolean;
   /** Whether the operator may measure the platform by `GET /_probe/:n`. */
   probes: boolean;
+  /** Whether Workers of the account may open runs over a service binding. */
+  serviceBindings: boolean;
   /** Whether instances of the gateway may start single calls by themselves, inside credit. */
   leasedCredit: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
@@ -175,6 +178,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!executor.success) return misconfigured("ASYNC_EXECUTOR", "must be workflow or lanes");
   const probe = oneOrZero.safeParse(vars["PROBE"]);
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
+  const bindings = oneOrZero.safeParse(vars["SERVICE_BINDINGS"]);
+  if (!bindings.success) return misconfigured("SERVICE_BINDINGS", "must be 1 or 0");
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
   const models = modelsIn(vars, { named: texts.DEFAULT_MODEL, exportsSpans: receivers.otlp !== null });
@@ -192,6 +197,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       waitingFetchesMax: waiting.data,
       mayUseWorkflows: executor.data === "workflow",
       probes: probe.data === 1,
+      serviceBindings: bindings.data === 1,
       leasedCredit: leased.data === "on",
       ...receivers,
       budgets,

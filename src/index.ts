@@ -1,5 +1,5 @@
-/** The Worker: its HTTP application and the classes of its objects. */
-import { createApp } from "./http/app.ts";
+/** The Worker: its HTTP application, its entrypoints for bindings, and the classes of its objects. */
+import { app } from "./entrypoints/application.ts";
 
 export { BatchObject } from "../durable-objects/batch/object.ts";
 export { CassetteObject } from "../durable-objects/cassette/object.ts";
@@ -10,8 +10,8 @@ export { ProviderBatchObject } from "../durable-objects/provider-batch/object.ts
 export { RunObject } from "../durable-objects/run/object.ts";
 export { ShelfObject } from "../durable-objects/run-files/object.ts";
 export { UpstreamObject } from "../durable-objects/upstream/object.ts";
-
-const app = createApp();
+export { FanoutOperator } from "./entrypoints/operator.ts";
+export { FanoutRun } from "./entrypoints/run.ts";
 
 export default { fetch: app.fetch };
 export { LaneWorkflow } from "../durable-objects/lane/workflow.ts";

@@ -1,7 +1,7 @@
 import { runDurableObjectAlarm } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { beforeEach, describe, expect, it } from "vitest";
-import type { FanOutObject } from "../support/fixtures/fan-out-worker.ts";
+import type { FanOutEntrypoint, FanOutObject } from "../support/fixtures/fan-out-worker.ts";
 import { ROW_BYTES_MAX } from "../support/slots.ts";
 import type { Stats } from "../support/upstream-worker.ts";
 
@@ -9,6 +9,7 @@ declare global {
   namespace Cloudflare {
     interface Env {
       FAN_OUT: DurableObjectNamespace<FanOutObject>;
+      ENTRYPOINT: Fetcher<FanOutEntrypoint>;
     }
   }
 }
@@ -52,6 +53,11 @@ describe("the six slots", () => {
   it("are six for each of two Worker requests", async () => {
     await Promise.all([fanOutFromWorker(12), fanOutFromWorker(12)]);
     expect(await peak()).toBe(12);
+  });
+
+  it("let exactly six fetches of one call of an entrypoint wait at once", async () => {
+    expect(await env.ENTRYPOINT.fanOut(HOLD, 24)).toEqual(repeat(200, 24));
+    expect(await peak()).toBe(6);
   });
 
   it("are freed when headers arrive, so that 24 bodies of one object are open at once", async () => {

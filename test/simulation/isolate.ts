@@ -69,6 +69,7 @@ function platformOf({ waitUntil }: IsolateDeps): object {
   }
   return {
     DurableObject: Entrypoint,
+    WorkerEntrypoint: Entrypoint,
     WorkflowEntrypoint: Entrypoint,
     waitUntil: (promise: Promise<unknown>) => waitUntil(current(), promise),
   };

@@ -3,8 +3,8 @@ export function waitUntil(promise: Promise<unknown>): void {
   promise.catch(() => undefined);
 }
 
-/** An object as the platform constructs it. */
-export class DurableObject<Env = unknown> {
+/** An object or an entrypoint as the platform constructs it. */
+class Constructed<Env = unknown> {
   readonly ctx: unknown;
   readonly env: Env;
 
@@ -13,3 +13,5 @@ export class DurableObject<Env = unknown> {
     this.env = env;
   }
 }
+
+export { Constructed as DurableObject, Constructed as WorkerEntrypoint };

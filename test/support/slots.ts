@@ -5,10 +5,9 @@
  *   queues silently. A slot is freed when headers arrive, so bodies may overlap without bound.
  * - A value of more than 2 MB does not fit a row.
  *
- * Tests and objects share one isolate, so wrapping its globals reaches both. Three holes to know: a fetch from a test's
- * own code is not limited; nor is one that an object's constructor starts; and a scope does not cross an RPC, so a
- * WorkerEntrypoint would get six slots of its own where production makes it share its caller's. Such a class is
- * therefore refused here.
+ * Tests and objects share one isolate, so wrapping its globals reaches both. Two holes to know: a fetch from a test's
+ * own code is not limited; nor is one that an object's constructor starts. Each call of a WorkerEntrypoint is an invocation,
+ * as a request is, and has six slots of its own.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
@@ -66,16 +65,15 @@ function slotsOf(instance: object): Slots {
 }
 
 /**
- * Limits everything that a Worker's module exports: each object class, and the default export's `fetch`.
- * Called from a setup file, for each test file; a runtime that several files share is limited once. Throws on an export
- * that it cannot limit.
+ * Limits everything that a Worker's module exports: each class of objects or entrypoints, and the default export's `fetch`.
+ * Called from a setup file, for each test file; a runtime that several files share is limited once.
  */
 export function emulateProductionLimits(worker: Record<string, unknown>): void {
   if (isLimited) return;
   isLimited = true;
   limitFetch();
   for (const [name, value] of Object.entries(worker)) {
-    if (typeof value === "function") limitClass(name, value);
+    if (typeof value === "function") limitClass(value);
     else if (name === "default" && typeof value === "object" && value !== null) limitHandlers(value);
   }
 }
@@ -94,15 +92,17 @@ function limitFetch(): void {
   };
 }
 
-function limitClass(name: string, exported: { prototype?: unknown }): void {
+function limitClass(exported: { prototype?: unknown }): void {
   const { prototype } = exported;
-  if (prototype instanceof WorkerEntrypoint) {
-    throw new Error(`${name} is a WorkerEntrypoint: its fetches would share its caller's slots, which is not emulated`);
-  }
-  if (!(prototype instanceof DurableObject)) return;
-  for (let level: object = prototype; level !== DurableObject.prototype; level = Object.getPrototypeOf(level)) {
+  if (prototype instanceof WorkerEntrypoint) limitMethods(prototype, WorkerEntrypoint.prototype, () => new Slots());
+  if (prototype instanceof DurableObject) limitMethods(prototype, DurableObject.prototype, limitedObject);
+}
+
+/** Wraps the methods of a class and of those that it extends, up to the platform's. */
+function limitMethods(prototype: object, platform: object, slotsFor: (instance: object) => Slots): void {
+  for (let level: object = prototype; level !== platform; level = Object.getPrototypeOf(level)) {
     for (const key of Object.getOwnPropertyNames(level)) {
-      if (key !== "constructor") wrapMethod(level, key, (instance) => limitedObject(instance));
+      if (key !== "constructor") wrapMethod(level, key, slotsFor);
     }
   }
 }

@@ -35,6 +35,17 @@ describe("parseConfig", () => {
     });
   });
 
+  it("lets Workers of the account open runs where it is told to, and by default not", () => {
+    const allows = (value: unknown) => parseConfig({ SERVICE_BINDINGS: value });
+    for (const value of ["1", 1]) expect(allows(value)).toMatchObject({ config: { serviceBindings: true } });
+    for (const value of ["0", "", undefined])
+      expect(allows(value)).toMatchObject({ config: { serviceBindings: false } });
+    expect(refusalOf({ SERVICE_BINDINGS: "yes" })).toMatchObject({
+      variable: "SERVICE_BINDINGS",
+      message: "must be 1 or 0",
+    });
+  });
+
   it("adds neither the simulated provider nor its model to configured upstreams", () => {
     const { UPSTREAMS } = openai();
     for (const vars of [openai(), { UPSTREAMS_1: UPSTREAMS }]) {

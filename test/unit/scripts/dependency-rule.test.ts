@@ -57,6 +57,13 @@ describe("the dependency rule", () => {
     expect(keeps("durable-objects/run/object.ts", 'import { runs } from "../../src/http/native/runs.ts";')).toBe(false);
   });
 
+  it("lets entrypoints use the application, and no route behind it", () => {
+    expect(keeps("src/entrypoints/a.ts", 'import { createApp } from "../http/app.ts";')).toBe(true);
+    expect(keeps("src/entrypoints/a.ts", 'import { WorkerEntrypoint } from "cloudflare:workers";')).toBe(true);
+    expect(keeps("src/entrypoints/a.ts", 'import { runs } from "../http/native/runs.ts";')).toBe(false);
+    expect(keeps("src/entrypoints/a.ts", 'import { openGroup } from "../objects/clients/groups/a.ts";')).toBe(false);
+  });
+
   it("lets routes use the core and the providers, for they execute single calls, but no object", () => {
     expect(keeps("src/http/native/query.ts", 'import { usdOf } from "../../run/money/money.ts";')).toBe(true);
     expect(keeps("src/http/native/query.ts", 'import { attempt } from "../../providers/attempt.ts";')).toBe(true);
