@@ -1490,6 +1490,14 @@ export const BATCH_METADATA_VALUE_CHARS_MAX = 512;
 /** Batches in one page of their list: at most, and if the request names no number; OpenAI's limits. */
 export const BATCHES_PAGE_MAX = 100;
 export const BATCHES_PAGE_DEFAULT = 20;
+/** Requests in one message batch: Anthropic's limit. */
+export const MESSAGE_BATCH_REQUESTS_MAX = 100_000;
+/** Longest `custom_id` of a message batch, characters: Anthropic's limit. */
+export const MESSAGE_BATCH_ID_CHARS_MAX = 64;
+/** Largest `limit` of a list of message batches: Anthropic's; a page has at most `BATCHES_PAGE_MAX`, as each is one request to an object. */
+export const MESSAGE_BATCH_PAGE_MAX = 1_000;
+/** How long a message batch's results can be read, seconds from its creation: Anthropic's 29 days. */
+export const MESSAGE_BATCH_RESULTS_S = 2_505_600;
 /** Largest file, bytes: OpenAI's 512 MB. */
 export const FILE_BYTES_MAX = 512 * 1024 * 1024;
 /** Files in one page of their list, at most and by default; OpenAI's limit. */

@@ -1,6 +1,8 @@
 /** Collecting a group that has ended: each of its slots becomes a line of one of the batch's files. */
 import { batchEndpoint } from "../../src/batch/endpoints.ts";
-import { batchRequestId, writeLine, type LineOutcome, type WrittenLine } from "../../src/batch/output.ts";
+import { batchRequestId, writeLine, type LineOutcome } from "../../src/batch/output.ts";
+import { isMessageBatch } from "../../src/batch/messages/document.ts";
+import { writeResult } from "../../src/batch/messages/result.ts";
 import { addUsage, type LineUsage } from "../../src/batch/usage.ts";
 import type { Reason } from "../../src/errors.ts";
 import { readJsonAnswer } from "../../src/providers/formats/response/read.ts";
@@ -32,12 +34,23 @@ export function addLine(
   outcome: LineOutcome,
   lines: Lines,
 ): void {
-  const written: WrittenLine = writeLine({ id: batchRequestId(job.batch.id, index), customId }, outcome);
+  const write = isMessageBatch(job.batch) ? writeResult : writeLine;
+  const written = write({ id: batchRequestId(job.batch.id, index), customId }, outcome);
   lines[written.file].push(written.text);
-  if (written.counts === null) return;
-  const counts = { ...job.batch.counts };
-  counts[written.counts] += 1;
-  job.batch = { ...job.batch, counts };
+  const { batch } = job;
+  switch (written.counts) {
+    case null:
+      return;
+    case "completed":
+    case "failed":
+      job.batch = { ...batch, counts: { ...batch.counts, [written.counts]: batch.counts[written.counts] + 1 } };
+      return;
+    case "cancelled":
+    case "expired": {
+      const notRun = batch.notRun ?? { cancelled: 0, expired: 0 };
+      job.batch = { ...batch, notRun: { ...notRun, [written.counts]: notRun[written.counts] + 1 } };
+    }
+  }
 }
 
 const NO_REASON: Reason = { reason: "internal", message: "the line ended without a reason" };

@@ -4,6 +4,7 @@
  */
 import type { LineRules } from "../../src/batch/validate.ts";
 import { readLine } from "../../src/batch/validate.ts";
+import { isMessageBatch } from "../../src/batch/messages/document.ts";
 import { BATCH_TIER } from "../../src/call.ts";
 import { CallPageBuilder, type CallPage } from "../../src/run/queue/call-page.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -23,21 +24,28 @@ import { linesFrom } from "./input.ts";
 import { Staging } from "./staging.ts";
 import type { Chunk, Job } from "./store.ts";
 
+/** A line that cannot be sent, by its place among the requests. */
+type RefusedLine = { index: number; customId: string; reason: Reason };
+
 /** Lines that were read from the input and staged, all but their last pages, and the position of the next line. */
 type Taken = {
   /** The last pages, or why the run takes none of them. */
   last: { pages: CallPage[] } | Refused;
   models: (string | null)[];
   customIds: string[];
+  unfit: RefusedLine[];
   feed: Job["feed"];
 };
 
-export type Fed =
+/** `unfit`: lines among them that are not sent, and why. */
+export type Fed = { unfit: readonly RefusedLine[]; feed: Job["feed"] } &
   /** `lanes`, by number, are to be started. */
-  | { kind: "opened"; chunk: Chunk; feed: Job["feed"]; lanes: readonly number[] }
-  /** The run refused the lines: they end with `reason`. */
-  | { kind: "refused"; reason: Reason; customIds: string[]; feed: Job["feed"] }
-  | { kind: "nothing"; feed: Job["feed"] };
+  (
+    | { kind: "opened"; chunk: Chunk; lanes: readonly number[] }
+    /** The run refused the lines: they end with `reason`. */
+    | { kind: "refused"; reason: Reason; customIds: string[] }
+    | { kind: "nothing" }
+  );
 
 const decoder = new TextDecoder();
 
@@ -55,9 +63,9 @@ export async function feedChunk(
 ): Promise<Fed> {
   const openKey = `${job.batch.id}.${job.feed.chunkNo}`;
   const viaProvider = job.batch.request.viaProvider === true;
-  const { last, models, customIds, feed } = await takeLines(bucket, job, rules, new Staging(run, openKey));
-  if (customIds.length === 0) return { kind: "nothing", feed };
-  if ("reason" in last) return { kind: "refused", reason: last.reason, customIds, feed };
+  const { last, models, customIds, unfit, feed } = await takeLines(bucket, job, rules, new Staging(run, openKey));
+  if (customIds.length === 0) return { kind: "nothing", unfit, feed };
+  if ("reason" in last) return { kind: "refused", reason: last.reason, customIds, unfit, feed };
   const request: OpenGroupRequest = {
     ...PLAIN_RULES,
     openKey,
@@ -73,10 +81,10 @@ export async function feedChunk(
     ...(viaProvider ? { viaBatches: true as const } : {}),
   };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.openGroup(request, last.pages, capacity));
-  if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, feed };
+  if (!opened.ok) return { kind: "refused", reason: opened.reason, customIds, unfit, feed };
   const { chunkNo: no, index: firstIndex } = job.feed;
   const chunk = { no, seq: opened.seq, firstIndex, count: customIds.length, nextIndex: 0 };
-  return { kind: "opened", chunk, feed, lanes: opened.lanes };
+  return { kind: "opened", chunk, unfit, feed, lanes: opened.lanes };
 }
 
 /**
@@ -93,28 +101,35 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: FeedRules, staging: 
   const bounds = boundsOf(job);
   const tier = job.batch.request.viaProvider === true ? ({ wantedTier: BATCH_TIER } as const) : {};
   const customIds: string[] = [];
+  const unfit: RefusedLine[] = [];
   const feed = { ...job.feed };
   let bytes = 0;
   feed.done = true;
   for await (const line of linesFrom(bucket, job, feed)) {
-    const isFull = customIds.length === bounds.lines || bytes >= bounds.bytes;
+    const isFull = customIds.length + unfit.length === bounds.lines || bytes >= bounds.bytes;
     if (isFull || builder.modelChars >= GROUP_MODELS_CHARS_MAX || staging.isRefused) {
       feed.done = false;
       break;
     }
     const read = readLine(line.bytes, rules);
-    if (!read.ok || line.bytes === null)
+    if (line.bytes === null || (!read.ok && !isMessageBatch(job.batch)))
       throw new Error(`line ${line.number} of ${job.batch.id} was valid when the batch began, and now is not`);
-    const { customId, endpoint, bodyStart, bodyEnd, model, facts } = read.value;
-    const json = decoder.decode(line.bytes.subarray(bodyStart, bodyEnd));
-    const chosen = { model: rules.named(model), priority: 0, timeoutMs: null } as const;
-    const page = builder.add({
-      body: { raw: { endpoint, json } },
-      facts: { ...rawCallFactsOf(facts, chosen), ...tier },
-      id: customId,
-    });
-    if (page !== null) await staging.add(page);
-    customIds.push(customId);
+    if (read.ok) {
+      const { customId, endpoint, bodyStart, bodyEnd, model, facts } = read.value;
+      const json = decoder.decode(line.bytes.subarray(bodyStart, bodyEnd));
+      const chosen = { model: rules.named(model), priority: 0, timeoutMs: null } as const;
+      const page = builder.add({
+        body: { raw: { endpoint, json } },
+        facts: { ...rawCallFactsOf(facts, chosen), ...tier },
+        id: customId,
+      });
+      if (page !== null) await staging.add(page);
+      customIds.push(customId);
+    } else {
+      const { message, param } = read.fault;
+      const reason = { reason: "invalid_request", message, param } as const;
+      unfit.push({ index: feed.index, customId: read.customId ?? "", reason });
+    }
     bytes += line.bytes.length;
     // Reading continues behind the content of this line: its rest is blank and counts as the line's end.
     feed.start = line.end;
@@ -122,5 +137,5 @@ async function takeLines(bucket: R2Bucket, job: Job, rules: FeedRules, staging: 
     feed.index += 1;
   }
   feed.chunkNo += 1;
-  return { last: await staging.finish(builder.flush()), models: builder.models, customIds, feed };
+  return { last: await staging.finish(builder.flush()), models: builder.models, customIds, unfit, feed };
 }

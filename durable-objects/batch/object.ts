@@ -4,8 +4,7 @@
  * methods are described in src/objects/methods/batch-api.ts.
  */
 import { DurableObject } from "cloudflare:workers";
-import { batchDocument, type BatchDocument } from "../../src/batch/document.ts";
-import { cancelBatch, isFinal, newBatch } from "../../src/batch/lifecycle.ts";
+import { cancelBatch, isFinal, newBatch, startBatch, type Batch } from "../../src/batch/lifecycle.ts";
 import type { Checked } from "../../src/batch/refusal.ts";
 import { configOf } from "../../src/env.ts";
 import { NOTHING_APPENDED } from "../../src/files/r2-append.ts";
@@ -34,15 +33,19 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     this.#job = this.#store.job();
   }
 
-  create({ id, runId, request, requestHash }: BatchOpening): { document: BatchDocument; replayed: boolean } | null {
-    const known = this.#document(runId);
-    if (known !== null) return this.#job?.requestHash === requestHash ? { document: known, replayed: true } : null;
+  open({ id, runId, request, requestHash }: BatchOpening): { batch: Batch; replayed: boolean } | null {
+    const known = this.#shown(runId);
+    if (known !== null) return this.#job?.requestHash === requestHash ? { batch: known, replayed: true } : null;
     const file = () => ({ id: `file-${crypto.randomUUID().replaceAll("-", "")}`, state: NOTHING_APPENDED, bytes: 0 });
+    const nowS = Math.floor(Date.now() / 1_000);
+    const made = newBatch(id, request, nowS);
+    const { input } = request;
     const job: Job = {
-      batch: newBatch(id, request, Math.floor(Date.now() / 1_000)),
+      // Lines that are checked already may run at once.
+      batch: input === undefined ? made : startBatch(made, { total: input.requests, model: null }, nowS),
       runId,
       requestHash,
-      inputBytes: 0,
+      inputBytes: input?.bytes ?? 0,
       feed: { start: 0, number: 1, index: 0, chunkNo: 0, done: false },
       files: { output: file(), error: file() },
       webhook: null,
@@ -51,13 +54,13 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     this.#store.putJob(job);
     this.#job = job;
     void this.#wakeIn(0);
-    return { document: batchDocument(job.batch), replayed: false };
+    return { batch: job.batch, replayed: false };
   }
 
-  async document(runId: string): Promise<BatchDocument | null> {
+  async read(runId: string): Promise<Batch | null> {
     if (this.#job?.runId !== runId) return null;
     await this.#work?.refresh(this.#job);
-    return this.#document(runId);
+    return this.#shown(runId);
   }
 
   groupsMoved(runId: string): void {
@@ -67,15 +70,15 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     else void this.#wakeIn(0);
   }
 
-  #document(runId: string): BatchDocument | null {
+  #shown(runId: string): Batch | null {
     if (this.#job?.runId !== runId) return null;
     const { batch } = this.#job;
     // While a batch is being stopped, a line that has ended may still be discarded.
     const counts = batch.status === "in_progress" ? this.#work?.progress.countsWith(batch.counts) : undefined;
-    return batchDocument({ ...batch, counts: counts ?? batch.counts });
+    return { ...batch, counts: counts ?? batch.counts };
   }
 
-  cancel(runId: string): Checked<BatchDocument> | null {
+  stop(runId: string): Checked<Batch> | null {
     const job = this.#job;
     if (job?.runId !== runId) return null;
     const cancelled = cancelBatch(job.batch, Math.floor(Date.now() / 1_000));
@@ -83,7 +86,7 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
     job.batch = cancelled.value;
     this.#store.putJob(job);
     void this.#wakeIn(0);
-    return { ok: true, value: batchDocument(job.batch) };
+    return { ok: true, value: job.batch };
   }
 
   async destroy(): Promise<void> {
@@ -147,7 +150,8 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
   async #end(job: Job): Promise<void> {
     if (job.webhook === null) await runFilesOf(this.env, job.runId).batchEnded(job.batch.id);
     const delivery = await notifyEnd(configOf(this.env), job, Date.now());
-    if (delivery === job.webhook) return;
+    // Its client may have deleted it meanwhile.
+    if (delivery === job.webhook || this.#job === null) return;
     job.webhook = delivery;
     this.#store.putJob(job);
     if (!delivery.done) await this.#wakeIn(delivery.atMs - Date.now());

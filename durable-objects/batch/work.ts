@@ -13,9 +13,10 @@ import {
   isFinal,
   isPastWindow,
   startBatch,
+  type NotRun,
 } from "../../src/batch/lifecycle.ts";
 import { noSuchFile, wrongPurpose } from "../../src/batch/line-error.ts";
-import type { NotRun } from "../../src/batch/output.ts";
+import { isMessageBatch } from "../../src/batch/messages/document.ts";
 import { readLine, type LineRules } from "../../src/batch/validate.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -159,7 +160,9 @@ export class BatchWork {
     const parsed = configOf(this.#objects);
     const rules = await this.#run.callWithRetry<ModelRulesReply>((run) => run.modelRules());
     const config = parsed.ok ? parsed.config : null;
-    const defaultModel = (rules.ok ? rules.rules.defaultModel : null) ?? config?.defaultModel ?? null;
+    const own = (rules.ok ? rules.rules.defaultModel : null) ?? config?.defaultModel ?? null;
+    // The same lines are read again after a crash, and must be as fit as before: so none of a message batch depends on the rules.
+    const defaultModel = isMessageBatch(batch) ? null : own;
     const { endpoint } = batchEndpoint(batch.request.url);
     const serves = (model: string): boolean =>
       !rules.ok || config === null || targetOf(model, rules.rules, config, endpoint).ok;
@@ -181,13 +184,11 @@ export class BatchWork {
     }
     if (fed.kind === "refused" && isOver(fed.reason)) return this.#cancelWithRun(job);
     const lines = noLines();
-    if (fed.kind === "refused") {
-      fed.customIds.forEach((customId, place) => {
-        const index = job.feed.index + place;
-        const failed = { kind: "failed", reason: fed.reason, requestId: "", upstreamBody: null } as const;
-        addLine(job, { index, customId }, failed, lines);
-      });
-    }
+    const fail = (index: number, customId: string, reason: Reason): void =>
+      addLine(job, { index, customId }, { kind: "failed", reason, requestId: "", upstreamBody: null }, lines);
+    if (fed.kind === "refused")
+      fed.customIds.forEach((customId, place) => fail(job.feed.index + place, customId, fed.reason));
+    for (const { index, customId, reason } of fed.unfit) fail(index, customId, reason);
     job.feed = fed.feed;
     await this.#output.write(job, lines, () => {
       if (fed.kind === "opened") this.#store.putChunk(fed.chunk);
@@ -262,7 +263,7 @@ export class BatchWork {
         break;
       }
       const read = readLine(line.bytes, rules);
-      const customId = read.ok ? read.value.customId : "";
+      const customId = read.ok ? read.value.customId : (read.customId ?? "");
       addLine(job, { index: feed.index, customId }, { kind: "not_run", why }, lines);
       feed.start = line.end;
       feed.number = line.number;

@@ -5,7 +5,7 @@
  */
 import { DurableObject } from "cloudflare:workers";
 import { isExpired, type FileRecord } from "../../src/batch/files.ts";
-import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
+import type { BatchesQuery, FilesQuery } from "../../src/batch/pages.ts";
 import type { ApiRefusal, Checked } from "../../src/batch/refusal.ts";
 import {
   cancelUpload,
@@ -155,8 +155,13 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
     await this.#space.report();
   }
 
-  batches(query: PageQuery): string[] | null {
+  batches(query: BatchesQuery): string[] | null {
     return this.#store.batches(query);
+  }
+
+  async dropBatch(id: string): Promise<void> {
+    this.#store.dropBatch(id);
+    await this.#sweep();
   }
 
   expectContextObject(): void {

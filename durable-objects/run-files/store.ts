@@ -8,7 +8,7 @@
  *   batch_bytes  one row per batch that has reported what it stores: its rows, and parts of its files; made with the first of them
  */
 import type { FileRecord } from "../../src/batch/files.ts";
-import type { FilesQuery, PageQuery } from "../../src/batch/pages.ts";
+import type { BatchesQuery, FilesQuery } from "../../src/batch/pages.ts";
 import type { Upload } from "../../src/batch/uploads.ts";
 import { FILES_DROPPED_AT_ONCE, UPLOAD_EXPIRES_S } from "../../src/limits.ts";
 import type { StoredPart } from "../../src/objects/methods/file-api.ts";
@@ -173,11 +173,23 @@ export class FileStore {
     this.#write("UPDATE batch SET until_s = 0 WHERE id = ?", id);
   }
 
-  batches({ limit, after }: PageQuery): string[] | null {
-    const position = this.#positionOf("batch", after);
+  batches({ limit, after, before = null, prefix }: BatchesQuery): string[] | null {
+    const position = this.#positionOf("batch", after ?? before);
     if (position === null) return null;
+    const pattern = `${prefix}*`;
+    if (before !== null) {
+      const query = "SELECT id FROM batch WHERE made > ? AND id GLOB ? ORDER BY made LIMIT ?";
+      // Those just before the cursor, in the order of the list: what is more than a page is the newest.
+      return this.#ids(query, position, pattern, limit + 1).toReversed();
+    }
     const start = after === null ? Number.MAX_SAFE_INTEGER : position;
-    return this.#ids("SELECT id FROM batch WHERE made < ? ORDER BY made DESC LIMIT ?", start, limit + 1);
+    const query = "SELECT id FROM batch WHERE made < ? AND id GLOB ? ORDER BY made DESC LIMIT ?";
+    return this.#ids(query, start, pattern, limit + 1);
+  }
+
+  dropBatch(id: string): void {
+    this.#write("DELETE FROM batch WHERE id = ?", id);
+    if (this.#hasBatchBytes) this.#write("DELETE FROM batch_bytes WHERE id = ?", id);
   }
 
   batchIds(): string[] {
@@ -204,7 +216,7 @@ export class FileStore {
       .map(({ body }) => JSON.parse(body) as T);
   }
 
-  #ids(query: string, ...bindings: number[]): string[] {
+  #ids(query: string, ...bindings: (number | string)[]): string[] {
     if (!this.#created) return [];
     const rows = this.#sql.exec<{ id: string }>(query, ...bindings).toArray();
     return rows.map(({ id }) => id);

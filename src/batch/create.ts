@@ -7,7 +7,7 @@ import {
   BATCH_METADATA_VALUE_CHARS_MAX,
   NAME_CHARS_MAX,
 } from "../limits.ts";
-import { BATCH_URLS, type BatchUrl } from "./endpoints.ts";
+import { BATCH_URLS, type LineUrl } from "./endpoints.ts";
 import { expiresAfter } from "./expires-after.ts";
 import {
   charsOf,
@@ -24,7 +24,7 @@ import {
 /** A request for a batch. */
 export type BatchRequest = {
   inputFileId: string;
-  url: BatchUrl;
+  url: LineUrl;
   metadata: Record<string, string> | null;
   /** Life of the files that the batch writes, from their creation, seconds; null = they do not expire. */
   outputExpiresAfterS: number | null;
@@ -32,6 +32,8 @@ export type BatchRequest = {
   strict: boolean;
   /** Its lines go through batches of their provider, if it sells them; absent = all are sent live. */
   viaProvider?: true;
+  /** Of one whose requests came with its creation: their file, which is checked already. Absent = the client has uploaded it. */
+  input?: { bytes: number; requests: number };
 };
 
 /** How lines are sent: through their provider's Batch API, or live. Standard clients send it as extra body. */

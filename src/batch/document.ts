@@ -1,7 +1,7 @@
 /** The batch object of the API: every key is always present, null if it has no value. */
 import { usdOf } from "../run/money/money.ts";
 import { BATCH_TIER } from "../call.ts";
-import type { BatchUrl } from "./endpoints.ts";
+import type { LineUrl } from "./endpoints.ts";
 import type { Batch, BatchCounts, BatchStatus } from "./lifecycle.ts";
 import type { LineError } from "./line-error.ts";
 import { refusal, type ApiRefusal } from "./refusal.ts";
@@ -10,7 +10,7 @@ import type { BatchUsage } from "./usage.ts";
 export type BatchDocument = {
   id: string;
   object: "batch";
-  endpoint: BatchUrl;
+  endpoint: LineUrl;
   model: string | null;
   errors: { object: "list"; data: readonly LineError[] } | null;
   input_file_id: string;

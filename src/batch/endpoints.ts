@@ -6,20 +6,27 @@ export const BATCH_URLS = ["/v1/chat/completions", "/v1/completions", "/v1/embed
 
 export type BatchUrl = (typeof BATCH_URLS)[number];
 
-/** The endpoints that a batch can be for. */
+/** The `url` of the lines that the gateway writes for Anthropic's Message Batches. Clients name no such line. */
+export const MESSAGES_URL = "/v1/messages";
+
+/** The `url` of any line. */
+export type LineUrl = BatchUrl | typeof MESSAGES_URL;
+
+/** The endpoints that a batch of OpenAI's API can be for. */
 export type BatchedEndpoint = Exclude<Endpoint, "messages">;
 
 type BatchEndpoint = {
-  endpoint: BatchedEndpoint;
+  endpoint: Endpoint;
   /** The name in OpenAI's messages. */
   title: string;
 };
 
-const ENDPOINTS: Readonly<Record<BatchUrl, BatchEndpoint>> = {
+const ENDPOINTS: Readonly<Record<LineUrl, BatchEndpoint>> = {
   "/v1/chat/completions": { endpoint: "chat", title: "Chat Completions" },
   "/v1/completions": { endpoint: "completions", title: "Completions" },
   "/v1/embeddings": { endpoint: "embeddings", title: "Embeddings" },
   "/v1/responses": { endpoint: "responses", title: "Responses" },
+  "/v1/messages": { endpoint: "messages", title: "Messages" },
 };
 
 const URLS = Object.fromEntries(BATCH_URLS.map((url) => [ENDPOINTS[url].endpoint, url])) as Readonly<
@@ -32,6 +39,6 @@ export function batchUrl(endpoint: BatchedEndpoint): BatchUrl {
 }
 
 /** The endpoint of a URL. */
-export function batchEndpoint(url: BatchUrl): BatchEndpoint {
+export function batchEndpoint(url: LineUrl): BatchEndpoint {
   return ENDPOINTS[url];
 }

@@ -12,6 +12,9 @@ import type { LineError } from "./line-error.ts";
 import { refused, type Checked } from "./refusal.ts";
 import type { BatchUsage } from "./usage.ts";
 
+/** Why a line of a valid batch did not run. */
+export type NotRun = "cancelled" | "expired";
+
 export type BatchStatus =
   | "validating"
   | "failed"
@@ -58,6 +61,8 @@ export type Batch = {
   usage: BatchUsage | null;
   /** Lines that batches of their provider have answered, and what that saved; absent = all lines are sent live. */
   provider?: { completed: number; savedNanoUsd: number };
+  /** Lines that have not run, of a batch whose document counts them; absent = none so far. */
+  notRun?: Readonly<Record<NotRun, number>>;
   outputFileId: string | null;
   errorFileId: string | null;
 };

@@ -4,7 +4,7 @@
  */
 import { toWire, type ErrorType, type Reason } from "../errors.ts";
 import { member, scanObject } from "../text/json/scan.ts";
-import type { BatchCounts } from "./lifecycle.ts";
+import type { NotRun } from "./lifecycle.ts";
 
 /** How a line of the input ended. */
 export type LineOutcome =
@@ -15,14 +15,11 @@ export type LineOutcome =
   /** It never ran, or was stopped. */
   | { kind: "not_run"; why: NotRun };
 
-/** Why a line of a valid batch did not run. */
-export type NotRun = "cancelled" | "expired";
-
 /** A line to write, with the `\n` at its end, its file, and the counter that it adds to, null = none. */
 export type WrittenLine = {
   file: "output" | "error";
   text: string;
-  counts: Exclude<keyof BatchCounts, "total"> | null;
+  counts: "completed" | "failed" | null;
 };
 
 /** The id of a line, the same each time it is written; `index` counts the requests of the batch from 0. */
@@ -65,7 +62,7 @@ function notRun(line: LineNames, why: NotRun): WrittenLine {
 }
 
 /** Why a slot was cancelled: with its group, or by its deadline, which is the batch's window. */
-function whyNotRun({ reason }: Reason): NotRun | null {
+export function whyNotRun({ reason }: Reason): NotRun | null {
   if (reason === "cancelled") return "cancelled";
   return reason === "deadline_exceeded" ? "expired" : null;
 }
@@ -91,7 +88,7 @@ function failed(line: LineNames, outcome: Extract<LineOutcome, { kind: "failed" 
 }
 
 /** The status of the upstream's answer; null if it did not answer. */
-function upstreamStatus(reason: Reason): number | null {
+export function upstreamStatus(reason: Reason): number | null {
   if (reason.reason === "upstream_rate_limited") return 429;
   return reason.reason === "upstream_error" ? reason.status : null;
 }
@@ -120,8 +117,8 @@ function lineText({ id, customId }: LineNames, response: string, error: string):
 
 const SEPARATORS = /[\n\r\u0085\u2028\u2029]/;
 
-/** In valid JSON, line feeds occur only between tokens, and the other separators only within strings. */
-function oneLine(json: string): string {
+/** JSON on one line. In valid JSON, line feeds occur only between tokens, and the other separators only within strings. */
+export function oneLine(json: string): string {
   if (!SEPARATORS.test(json)) return json;
   return json
     .replace(/[\n\r]+/g, " ")

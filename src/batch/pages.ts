@@ -7,6 +7,12 @@ import { outOfRange, refused, tooLong, unsupported, wrongType, type Checked, typ
 
 export type PageQuery = { limit: number; after: string | null };
 
+/**
+ * A page of the batches whose ids begin so, OpenAI's or Anthropic's: behind `after`, or, newest first all the same, those just before
+ * `before`.
+ */
+export type BatchesQuery = PageQuery & { prefix: "batch_" | "msgbatch_"; before?: string | null };
+
 /** `purpose` null = all. Files of the same second are in the order of their creation, or its reverse. */
 export type FilesQuery = PageQuery & { order: "asc" | "desc"; purpose: string | null };
 

@@ -6,7 +6,7 @@ import { CUSTOM_ID_CHARS_MAX } from "../limits.ts";
 import { keyAt } from "../text/json/key.ts";
 import { readRequest, type Endpoint, type RequestFacts } from "../providers/formats/request/read.ts";
 import { member, readObject, scanObject, type JsonMember, type JsonObject } from "../text/json/scan.ts";
-import { batchEndpoint, type BatchUrl } from "./endpoints.ts";
+import { batchEndpoint, type LineUrl } from "./endpoints.ts";
 import {
   LINE_TOO_LONG,
   missingField,
@@ -37,14 +37,15 @@ export type BatchLine = {
 /** The rules that a line must comply with. */
 export type LineRules = {
   /** The batch's endpoint. */
-  url: BatchUrl;
+  url: LineUrl;
   /** The model of a body that names none; null = such a body is refused. */
   defaultModel: string | null;
   /** Whether an upstream of this gateway serves the model at this endpoint, and the run may use it. */
   serves: (model: string) => boolean;
 };
 
-export type LineReading = { ok: true; value: BatchLine } | { ok: false; fault: LineFault };
+/** `customId`: of a line whose envelope is right. */
+export type LineReading = { ok: true; value: BatchLine } | { ok: false; fault: LineFault; customId?: string };
 
 /** Reads a line; `bytes` null = it was too long to be kept. The rules for all lines together are in `BatchCheck`. */
 export function readLine(bytes: Uint8Array | null, rules: LineRules): LineReading {
@@ -54,6 +55,15 @@ export function readLine(bytes: Uint8Array | null, rules: LineRules): LineReadin
   const envelope = readEnvelope(bytes, scan.object, rules.url);
   if (!envelope.ok) return envelope;
   const { customId, body } = envelope.value;
+  const read = readBody(bytes, body, rules);
+  return read.ok ? { ok: true, value: { ...read.value, customId } } : { ...read, customId };
+}
+
+function readBody(
+  bytes: Uint8Array,
+  body: JsonMember,
+  rules: LineRules,
+): { ok: true; value: Omit<BatchLine, "customId"> } | { ok: false; fault: LineFault } {
   const { endpoint, title } = batchEndpoint(rules.url);
   const request = readRequest(endpoint, bytes.subarray(body.start, body.end));
   if (!request.ok) return fail(bodyFault(bytes, body, request.reason));
@@ -62,7 +72,7 @@ export function readLine(bytes: Uint8Array | null, rules: LineRules): LineReadin
   const model = facts.model ?? rules.defaultModel;
   if (model === null) return fail(NO_MODEL);
   if (!rules.serves(model)) return fail(unknownModel(model));
-  return { ok: true, value: { customId, endpoint, bodyStart: body.start, bodyEnd: body.end, model, facts } };
+  return { ok: true, value: { endpoint, bodyStart: body.start, bodyEnd: body.end, model, facts } };
 }
 
 type Envelope = { customId: string; body: JsonMember };
@@ -70,7 +80,7 @@ type Envelope = { customId: string; body: JsonMember };
 function readEnvelope(
   bytes: Uint8Array,
   object: JsonObject,
-  url: BatchUrl,
+  url: LineUrl,
 ): { ok: true; value: Envelope } | { ok: false; fault: LineFault } {
   const twice = object.duplicate;
   if (twice !== null) {

@@ -15,6 +15,7 @@ import { docsHandlers } from "./discovery/docs.ts";
 import { opsHandlers } from "./discovery/ops.ts";
 import { runPageHandlers } from "./discovery/run-page.ts";
 import { mcpHandlers } from "./mcp/mcp.ts";
+import { messageBatchHandlers } from "./message-batches.ts";
 import { batchHandlers } from "./native/batch.ts";
 import { cancelGroupsHandlers } from "./native/cancel-groups.ts";
 import { dagHandlers } from "./native/graph/dag.ts";
@@ -67,6 +68,7 @@ const HANDLERS: Handlers = {
   ...runHandlers,
   ...toolCallHandlers,
   ...batchApiHandlers,
+  ...messageBatchHandlers,
   ...fileHandlers,
   ...modelHandlers,
   ...openAiHandlers,

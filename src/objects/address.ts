@@ -86,12 +86,12 @@ export function laneOf(objects: Objects, runId: string, lane: number): DurableOb
 }
 
 /** The id of a batch that is about to be created. It holds the id of its object, as a run's does. */
-export function newBatchId(objects: Pick<Objects, "BATCH">): string {
-  return `batch_${objects.BATCH.newUniqueId().toString()}`;
+export function newBatchId(objects: Pick<Objects, "BATCH">, prefix: "batch_" | "msgbatch_" = "batch_"): string {
+  return `${prefix}${objects.BATCH.newUniqueId().toString()}`;
 }
 
 /** A batch id that holds its object's. One made of an Idempotency-Key has 32 digits, as those of earlier versions have. */
-const UNIQUE_BATCH = /^batch_([0-9a-f]{64})$/;
+const UNIQUE_BATCH = /^(?:msg)?batch_([0-9a-f]{64})$/;
 
 /** A batch of a run. Clients name it, so each call to its object names the run, and the object replies to its own run only. */
 export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {

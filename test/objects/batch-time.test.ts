@@ -3,6 +3,7 @@ import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { batchDocument as documentOfBatch } from "../../src/batch/document.ts";
 import { batchIdOf } from "../../src/objects/address.ts";
 import type { BatchObject, ShelfObject } from "../../src/index.ts";
 import { BatchStore } from "../../durable-objects/batch/store.ts";
@@ -60,7 +61,8 @@ async function create(run: TestRun, lines: readonly string[]): Promise<string> {
 }
 
 async function documentOf(run: TestRun, id: string): Promise<z.infer<typeof batchDocument>> {
-  return batchDocument.parse(await batchOf(run, id).document(run.id));
+  const batch = await batchOf(run, id).read(run.id);
+  return batchDocument.parse(batch === null ? null : documentOfBatch(batch));
 }
 
 async function contentOf(run: TestRun, id: string | null): Promise<string> {
@@ -133,6 +135,29 @@ describe("a batch whose completion window closes", () => {
     expect(error.filter((line) => isExpired(JSON.parse(line))).length).toBeGreaterThanOrEqual(error.length - 2);
     expect(new Set(ids).size).toBe(ids.length);
     expect(ids).toContain("c1499");
+  });
+
+  it("ends as one of Anthropic's with an expired result for each request that has not been answered", async () => {
+    const run = await openRun({ expires_in_s: WEEK_S, max_parallel: 1 });
+    const requests = ["a", "b", "c"].map((custom_id) => ({
+      custom_id,
+      params: { model: "sim/slow?ms=60000", max_tokens: 9, messages: [{ role: "user", content: custom_id }] },
+    }));
+    const { id } = named.parse(await (await run.post("/v1/messages/batches", { requests })).json());
+    skipTime(DAY_S * 1_000);
+    await untilStatus(run, id, "expired");
+    const path = `/v1/messages/batches/${id}`;
+    expect(await (await run.send("GET", path)).json()).toMatchObject({
+      processing_status: "ended",
+      request_counts: { processing: 0, succeeded: 0, errored: 0, canceled: 0, expired: 3 },
+    });
+    const bytes = await (await run.send("GET", `${path}/results`)).arrayBuffer();
+    const results = new TextDecoder().decode(bytes).trimEnd().split("\n");
+    expect(results.map((line): unknown => JSON.parse(line)).toSorted()).toEqual(
+      ["a", "b", "c"].map((custom_id) => ({ custom_id, result: { type: "expired" } })),
+    );
+    // Its input is gone with its end.
+    expect(await keysOf(run)).toHaveLength(1);
   });
 });
 

@@ -120,10 +120,10 @@ describe("the id of a batch", () => {
     const id = newBatchId(env);
     const batch = batchOf(env, mine.id, id);
     expect(String(batch.id)).toBe(id.slice("batch_".length));
-    await batch.create({ id, runId: mine.id, request: batchRequest, requestHash: "" });
-    expect(await batch.document(mine.id)).toMatchObject({ id });
-    expect(await batchOf(env, other.id, id).document(other.id)).toBeNull();
-    expect(await batchOf(env, other.id, id).cancel(other.id)).toBeNull();
+    await batch.open({ id, runId: mine.id, request: batchRequest, requestHash: "" });
+    expect(await batch.read(mine.id)).toMatchObject({ id });
+    expect(await batchOf(env, other.id, id).read(other.id)).toBeNull();
+    expect(await batchOf(env, other.id, id).stop(other.id)).toBeNull();
     expect((await other.send("GET", `/v1/batches/${id}`)).status).toBe(404);
     expect((await mine.send("GET", `/v1/batches/${id}`)).status).toBe(200);
     await batch.destroy();
@@ -132,7 +132,7 @@ describe("the id of a batch", () => {
   it("of an earlier version, or made of a key, names its object together with its run", async () => {
     const run = await openRun();
     const id = `batch_${"0".repeat(32)}`;
-    await env.BATCH.getByName(`${run.id}/${id}`).create({ id, runId: run.id, request: batchRequest, requestHash: "" });
+    await env.BATCH.getByName(`${run.id}/${id}`).open({ id, runId: run.id, request: batchRequest, requestHash: "" });
     expect((await run.send("GET", `/v1/batches/${id}`)).status).toBe(200);
     await batchOf(env, run.id, id).destroy();
   });

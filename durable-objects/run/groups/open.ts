@@ -311,9 +311,12 @@ export function tracedIn({ settings }: Pick<RunState, "settings">, { trace }: Gr
   return traceId === null ? {} : { traceId };
 }
 
-/** Why a group may not be opened; null if it may. */
-export function refusalOf(run: RunState, request: Pick<OpenGroupRequest, "models" | "single">): Reason | null {
-  for (const model of request.models) {
+/** Why a group may not be opened; null if it may. A model that a line of a batch names and the run has not fails that line only. */
+export function refusalOf(
+  run: RunState,
+  request: Pick<OpenGroupRequest, "models" | "single" | "batchId">,
+): Reason | null {
+  for (const model of request.batchId === undefined ? request.models : []) {
     const target = run.targets.resolve(model);
     if ("reason" in target) return target;
   }

@@ -1,7 +1,14 @@
 /** Routes of OpenAI's and Anthropic's APIs. The providers' references describe their fields. */
 import * as z from "zod";
 import { batchCreateBody } from "../../batch/create.ts";
-import { BATCH_BODY_BYTES_MAX, BATCHES_PAGE_MAX, BODY_BYTES_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.ts";
+import {
+  BATCH_BODY_BYTES_MAX,
+  BATCHES_PAGE_MAX,
+  BODY_BYTES_MAX,
+  IDEMPOTENCY_KEY_CHARS_MAX,
+  MESSAGE_BATCH_PAGE_MAX,
+  NAME_CHARS_MAX,
+} from "../../limits.ts";
 import {
   chatBody,
   completionsBody,
@@ -10,9 +17,11 @@ import {
   responsesBody,
   tokenCountBody,
 } from "../dialects/relayed.ts";
+import { messageBatchBody } from "../message-batch.ts";
 import { anthropicErrorBody, errorBody, relayedErrorBody } from "../errors.ts";
 import {
   answerHeaders,
+  asText,
   eventStream,
   header,
   idParameter,
@@ -78,6 +87,41 @@ const upstreamThing = (summary: string) => ({
   errors: relayed(errorBody),
 });
 
+const sameBatch = header("idempotency-key", "A repeated request with the same key and body returns the same batch", {
+  maxLength: IDEMPOTENCY_KEY_CHARS_MAX,
+  pattern: "^[!-~]+$",
+});
+
+const time = z.string().nullable();
+const messageBatchObject = z.looseObject({
+  id: z.string(),
+  type: z.literal("message_batch"),
+  processing_status: z.enum(["in_progress", "canceling", "ended"]),
+  request_counts: z.record(z.enum(["processing", "succeeded", "errored", "canceled", "expired"]), z.int()),
+  created_at: z.string(),
+  expires_at: z.string(),
+  ended_at: time,
+  cancel_initiated_at: time,
+  archived_at: time,
+  results_url: z.string().nullable(),
+});
+const messageBatchPage = z.looseObject({
+  data: z.array(messageBatchObject),
+  has_more: z.boolean(),
+  first_id: z.string().nullable(),
+  last_id: z.string().nullable(),
+});
+const messageBatchDeleted = z.looseObject({ id: z.string(), type: z.literal("message_batch_deleted") });
+
+/** A route of message batches. */
+const messageBatch = (summary: string, reply: z.ZodType) => ({
+  auth: CLIENTS,
+  guide: "docs/message-batches.md" as const,
+  summary,
+  replies: { 200: json(reply, "As Anthropic documents it") },
+  errors: json(anthropicErrorBody, "The request was refused; `error.code` has the reason"),
+});
+
 export const v1 = family("OpenAI and Anthropic", {
   "POST /v1/chat/completions": passed("OpenAI's chat completions", { body: chatBody, streams: true }),
   "POST /v1/completions": passed("OpenAI's completions", { body: completionsBody, streams: true }),
@@ -95,6 +139,46 @@ export const v1 = family("OpenAI and Anthropic", {
     ...passed("Counts the tokens of a message, free of charge", { body: tokenCountBody, own: anthropicErrorBody }),
     opensNothing: true,
   },
+  "POST /v1/messages/batches": {
+    ...messageBatch("Creates a message batch", messageBatchObject),
+    parameters: [sameBatch],
+    bound: BODY_BYTES_MAX,
+    request: jsonBody(messageBatchBody),
+  },
+  "GET /v1/messages/batches": {
+    ...messageBatch("Lists the run's message batches, newest first", messageBatchPage),
+    parameters: [
+      whole("limit", `Batches per page; a page has at most ${BATCHES_PAGE_MAX}`, {
+        minimum: 1,
+        maximum: MESSAGE_BATCH_PAGE_MAX,
+      }),
+      ...["after_id", "before_id"].map((name) => ({
+        name,
+        in: "query" as const,
+        required: false,
+        description: `Returns the page just ${name === "after_id" ? "after" : "before"} the batch with this id`,
+        schema: { type: "string" as const, minLength: 1, maxLength: NAME_CHARS_MAX },
+      })),
+    ],
+  },
+  "GET /v1/messages/batches/:id": {
+    ...messageBatch("Describes a message batch", messageBatchObject),
+    parameters: [idParameter],
+  },
+  "GET /v1/messages/batches/:id/results": {
+    ...messageBatch("Returns the results of a message batch that has ended, one a line", messageBatchObject),
+    parameters: [idParameter],
+    replies: { 200: asText("JSON Lines", "application/x-jsonl") },
+  },
+  "POST /v1/messages/batches/:id/cancel": {
+    ...messageBatch("Cancels a message batch", messageBatchObject),
+    parameters: [idParameter],
+    opensNothing: true,
+  },
+  "DELETE /v1/messages/batches/:id": {
+    ...messageBatch("Deletes a message batch that has ended, with its results", messageBatchDeleted),
+    parameters: [idParameter],
+  },
   "GET /v1/models": {
     auth: CLIENTS,
     guide: "docs/v1.md",
@@ -110,12 +194,7 @@ export const v1 = family("OpenAI and Anthropic", {
     auth: CLIENTS,
     guide: "docs/batch-api.md",
     summary: "Creates a batch: the calls of an uploaded file",
-    parameters: [
-      header("idempotency-key", "A repeated request with the same key and body returns the same batch", {
-        maxLength: IDEMPOTENCY_KEY_CHARS_MAX,
-        pattern: "^[!-~]+$",
-      }),
-    ],
+    parameters: [sameBatch],
     bound: BATCH_BODY_BYTES_MAX,
     request: jsonBody(batchCreateBody),
     replies: { 200: json(opaque, "The batch") },

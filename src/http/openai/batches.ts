@@ -3,7 +3,9 @@ import type { Context } from "hono";
 import { batchOf, newBatchId, runFilesOf } from "../../objects/address.ts";
 import { requireRun } from "../auth/middleware.ts";
 import { parseBatchCreate } from "../../batch/create.ts";
-import { noBatch, type BatchDocument } from "../../batch/document.ts";
+import { batchDocument, noBatch, type BatchDocument } from "../../batch/document.ts";
+import { isMessageBatch } from "../../batch/messages/document.ts";
+import type { Batch } from "../../batch/lifecycle.ts";
 import { listPage, noSuchCursor, parseBatchesQuery } from "../../batch/pages.ts";
 import { refusal } from "../../batch/refusal.ts";
 import type { AppEnv } from "../context.ts";
@@ -19,15 +21,17 @@ export const batchApiHandlers = {
   "GET /v1/batches/:id": async (c) => {
     const id = c.req.param("id");
     const runId = requireRun(c);
-    const document = await batchOf(c.env, runId, id).document(runId);
-    return document === null ? apiRefusal(noBatch(id)) : c.json(document);
+    const batch = await batchOf(c.env, runId, id).read(runId);
+    return isOfThisApi(batch) ? c.json(batchDocument(batch)) : apiRefusal(noBatch(id));
   },
   "POST /v1/batches/:id/cancel": async (c) => {
     const id = c.req.param("id");
     const runId = requireRun(c);
-    const cancelled = await batchOf(c.env, runId, id).cancel(runId);
+    const batch = batchOf(c.env, runId, id);
+    if (!isOfThisApi(await batch.read(runId))) return apiRefusal(noBatch(id));
+    const cancelled = await batch.stop(runId);
     if (cancelled === null) return apiRefusal(noBatch(id));
-    return cancelled.ok ? c.json(cancelled.value) : apiRefusal(cancelled.refusal);
+    return cancelled.ok ? c.json(batchDocument(cancelled.value)) : apiRefusal(cancelled.refusal);
   },
 } satisfies Partial<Handlers>;
 
@@ -43,13 +47,19 @@ async function create(c: Context<AppEnv>): Promise<Response> {
   // Listed first: a batch that is not on the list would run unseen.
   await runFilesOf(c.env, runId).addBatch(id, parsed.value.inputFileId);
   const requestHash = named?.hash ?? "";
-  const created = await batchOf(c.env, runId, id).create({ id, runId, request: parsed.value, requestHash });
+  const created = await batchOf(c.env, runId, id).open({ id, runId, request: parsed.value, requestHash });
   if (created === null) throw new Refusal({ reason: "idempotency_conflict" });
   if (created.replayed) c.header("idempotent-replayed", "true");
-  return c.json(created.document);
+  return c.json(batchDocument(created.batch));
 }
 
-async function idOfKey(runId: string, key: string): Promise<string> {
+/** A batch of Anthropic's API is none of this one. */
+function isOfThisApi(batch: Batch | null): batch is Batch {
+  return batch !== null && !isMessageBatch(batch);
+}
+
+/** The digits of the id of the batch that is created with this key. */
+export async function idOfKey(runId: string, key: string): Promise<string> {
   return (await sha256Hex(new TextEncoder().encode(`${runId} ${key}`))).slice(0, 32);
 }
 
@@ -57,12 +67,12 @@ async function list(c: Context<AppEnv>): Promise<Response> {
   const runId = requireRun(c);
   const query = parseBatchesQuery(c.req.query());
   if (!query.ok) return apiRefusal(query.refusal);
-  const ids = await runFilesOf(c.env, runId).batches(query.value);
+  const ids = await runFilesOf(c.env, runId).batches({ ...query.value, prefix: "batch_" });
   if (ids === null) return apiRefusal(refusal(noSuchCursor(query.value.after ?? "")));
   const { limit } = query.value;
-  const documents = await Promise.all(ids.slice(0, limit).map((id) => batchOf(c.env, runId, id).document(runId)));
+  const batches = await Promise.all(ids.slice(0, limit).map((id) => batchOf(c.env, runId, id).read(runId)));
   const known: BatchDocument[] = [];
   // A batch that is on the list but was not created: its creation failed, and its client got an error.
-  for (const document of documents) if (document !== null) known.push(document);
+  for (const batch of batches) if (isOfThisApi(batch)) known.push(batchDocument(batch));
   return c.json({ ...listPage(known, limit), has_more: ids.length > limit });
 }

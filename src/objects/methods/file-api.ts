@@ -1,6 +1,6 @@
 /** The methods of a run's file object: its files, its uploads and the list of its batches. */
 import type { FileRecord } from "../../batch/files.ts";
-import type { FilesQuery, PageQuery } from "../../batch/pages.ts";
+import type { BatchesQuery, FilesQuery } from "../../batch/pages.ts";
 import type { ApiRefusal, Checked } from "../../batch/refusal.ts";
 import type { Upload } from "../../batch/uploads.ts";
 import type { ContextRecord, IndexedContext } from "../../contexts/types.ts";
@@ -54,7 +54,10 @@ export interface FileApi extends Rpc.DurableObjectBranded {
   batchStored(id: string, bytes: number): Promise<void>;
 
   /** Ids of batches behind the cursor, newest first, one more than `limit`; null for a cursor that names no batch. */
-  batches(query: PageQuery): string[] | null;
+  batches(query: BatchesQuery): string[] | null;
+
+  /** Takes a batch that was deleted off the list. */
+  dropBatch(id: string): Promise<void>;
 
   /** Objects of contexts may be in R2 from now on: without this, the deletion of a run that has nothing here looks for none. */
   expectContextObject(): void;

@@ -21,6 +21,7 @@ it("keeps open what reads, ends, frees and delivers, and refuses the rest: of ev
     "POST /runs/:id/worker-token",
     "POST /upstreams/:name/resume",
     "POST /v1/batches/:id/cancel",
+    "POST /v1/messages/batches/:id/cancel",
     "POST /v1/messages/count_tokens",
     "POST /v1/responses/:id/cancel",
     "POST /v1/uploads/:id/cancel",
