@@ -6,6 +6,8 @@
 #
 #   llm_query [PROMPT [MODEL]]
 #       Writes the answer. Without arguments the prompt is read from standard input.
+#   llm_message [PROMPT [MODEL]]
+#       Writes the whole message of an answer as JSON: content, tool_calls, … PROMPT may be a JSON array of messages.
 #   llm_query_batch [PROMPT]...
 #       Writes a JSON array of the answers, in the order of the prompts; a failed one is "[error] message".
 #   llm_batch [--json [JSON] | --lines] [--concurrency N] [--model MODEL] [PROMPT]...
@@ -38,7 +40,10 @@
 #                     (default: a random name for the shell that sources this file; none for a call that is run)
 #   FANOUT_OPTIONS    request fields as JSON: FANOUT_OPTIONS='{"max_tokens":50}' llm_query "…"
 #
-# With a "schema" in FANOUT_OPTIONS, answers are the JSON values that fit it.
+# With a "schema" in FANOUT_OPTIONS, answers are the JSON values that fit it. With "tools" of a chat completion, or
+# "include":["message"], those of llm_query_batch are whole messages: sent back as one of the messages, with the results of
+# its tools, a message goes on. Tools of the run go by their names: the gateway calls them itself, in at most "max_turns"
+# answers of the model.
 #
 # `idempotency_key` in FANOUT_OPTIONS is sent as a header: a restarted program that repeats the call under the same key
 # gets the recorded answer at no cost. If the connection is lost, the request is repeated under the same key and is paid
@@ -51,11 +56,21 @@
 
 # The value of an answer that was checked against a schema, else its text.
 _fanout_answer='if has("json") then .json else .text end'
-_fanout_answers='[.results, .items // []] | transpose
-  | map(.[0] as $text | .[1] | if has("json") then .json else $text end)'
+_fanout_answers='
+  ($options | fromjson | if any(.include[]?; . == "message") or any(.tools[]?; type == "object")
+    then "message" else "json" end) as $name
+  | [.results, .items // []] | transpose
+  | map(.[0] as $text | .[1] | if has($name) then .[$name] else $text end)'
 
 llm_query() {
   _fanout "$_fanout_answer" _fanout_paid /query '{prompt: .[0]}' "${2-}" "" "${1-$(cat)}"
+}
+
+llm_message() {
+  _fanout .message _fanout_paid /query '.[0] as $text
+    | [$text | try fromjson catch null | arrays][0] as $messages
+    | {include: []} + (if $messages then {messages: $messages} else {prompt: $text} end)
+  ' "${2-}" "" "${1-$(cat)}"
 }
 
 llm_query_batch() {
@@ -236,7 +251,7 @@ _fanout_close_run() { # ID
 _fanout() { # FILTER COMMAND ARGUMENT...
   local answer
   if answer=$(_fanout_alone "${@:2}"); then
-    printf %s "$answer" | command jq -rc "$1"
+    printf %s "$answer" | command jq -rc --arg options "${FANOUT_OPTIONS:-"{}"}" "$1"
   else
     _fanout_failed "$answer"
   fi
@@ -313,12 +328,17 @@ _fanout_request() { # FIELDS MODEL CONCURRENCY TEXT...
         | ($setting[$at + 1:] | . as $text | try fromjson catch $text) as $value
         | if $name | IN("usd", "calls", "prompt_tokens", "completion_tokens") then .budget[$name] = $value
           else .[$name] = $value end);
+    # A call that asks for the whole message. Tools of the run go by their names, definitions are for the model.
+    def asking:
+      .include = ["message"] + ((.include // []) - ["message"])
+      | if any(.tools[]?; type == "object") then .params.tools = .tools | del(.tools) else . end;
     ($given / "\u0000")[:-1]
     | .[0] as $options | .[1] as $model | .[2] as $concurrency
-    | (.[3:] | '"$1"')
-      + ($options | fromjson)
+    | (.[3:] | '"$1"') as $fields
+    | $fields + ($options | fromjson)
       + (if $model == "" then {} else {model: $model} end)
       + (if $concurrency == "" then {} else {concurrency: ($concurrency | tonumber)} end)
+    | if $fields.include or any(.tools[]?; type == "object") then asking else . end
     | (.idempotency_key // "" | if all(explode[]; 32 < . and . < 127) then . else error("idempotency_key") end),
       (.prompts // .items // [0] | length),
       (del(.idempotency_key) | tojson)'

@@ -24,7 +24,7 @@
 // gateway.
 //
 // The gateway's own tests do not run this file: no trusted package of .NET can be installed
-// where they run. Run by hand on .NET Core 3.1, it passed them.
+// where they run. Run by hand on .NET Core 3.1, it passed them, without MessageAsync.
 
 #nullable disable
 
@@ -77,6 +77,10 @@ public sealed class Slot
 
     /// <summary>With the option schema, the value that fits it.</summary>
     public JsonElement? Json { get; }
+
+    /// <summary>The whole message, if it has more than text or the option include asks for
+    /// it.</summary>
+    public JsonElement? Message { get; internal set; }
 
     /// <summary>The failure, or null if the slot succeeded.</summary>
     public FanoutException Error { get; }
@@ -160,6 +164,23 @@ public static class Fanout
         return (await CallAsync("/query", fields, "json")).GetProperty("json");
     }
 
+    /// <summary>Returns the whole message of an answer to a prompt, or to a list of chat messages:
+    /// content, tool_calls, … With the option tools of a chat completion it may ask for them: sent
+    /// back as one of the messages, with their results, it goes on. Tools of the run go by their
+    /// names: the gateway calls them itself, and the message is the last of at most max_turns
+    /// answers.</summary>
+    public static async Task<JsonElement> MessageAsync(
+        object promptOrMessages,
+        string model = null,
+        object options = null
+    )
+    {
+        string name = promptOrMessages is string ? "prompt" : "messages";
+        string[] include = { "message" };
+        var fields = Merge(options, (name, promptOrMessages), ("model", model), ("include", include));
+        return (await CallAsync("/query", WithTools(fields), "message")).GetProperty("message");
+    }
+
     /// <summary>Runs a graph of tasks whose prompts refer to each other: {{a.output}}. The outputs
     /// of its last tasks are in the property outputs, by id.</summary>
     public static Task<JsonElement> DagAsync(IEnumerable<object> tasks, object options = null) =>
@@ -220,7 +241,7 @@ public static class Fanout
             return NoSlotsAsync();
         }
         // Prepared at once, with the token of this scope.
-        var fields = Merge(options, ("prompts", sent), ("model", model));
+        var fields = WithTools(Merge(options, ("prompts", sent), ("model", model)));
         return SlotsAsync(Request.Prepare("/batch", fields, "type"), sent.Length);
     }
 
@@ -327,7 +348,12 @@ public static class Fanout
             bool hasFailed = error.ValueKind != JsonValueKind.Null;
             yield return hasFailed
                 ? new Slot(index, null, null, Failure(error, null))
-                : new Slot(index, Field(line, "result"), JsonOf(line), null);
+                : new Slot(index, Field(line, "result"), JsonOf(line), null)
+                {
+                    Message = line.TryGetProperty("message", out JsonElement message)
+                        ? message.Clone()
+                        : (JsonElement?)null,
+                };
         }
         if (seen.Count < count)
         {
@@ -466,6 +492,25 @@ public static class Fanout
             }
         }
         return merged;
+    }
+
+    // The fields with the tools where the gateway takes them: those of the run go by their names,
+    // definitions are for the model.
+    private static Dictionary<string, JsonElement> WithTools(Dictionary<string, JsonElement> fields)
+    {
+        bool defines =
+            fields.TryGetValue("tools", out JsonElement tools)
+            && tools.ValueKind == JsonValueKind.Array
+            && tools.EnumerateArray().Any(tool => tool.ValueKind != JsonValueKind.String);
+        if (!defines)
+        {
+            return fields;
+        }
+        fields.TryGetValue("params", out JsonElement given);
+        object options = given.ValueKind == JsonValueKind.Object ? (object)given : null;
+        var sent = Merge(fields, ("params", Merge(options, ("tools", tools))));
+        sent.Remove("tools");
+        return sent;
     }
 
     // The field as text, or null if it is missing.

@@ -8,7 +8,7 @@
 //		...
 //	})
 //
-// Also QueryJSON, Dag, Vote, Budget, Usage, Final, Log and ToolCall.
+// Also QueryJSON, Message, Dag, Vote, Budget, Usage, Final, Log and ToolCall.
 //
 // Environment variables:
 //
@@ -51,12 +51,14 @@ type Error struct {
 func (e *Error) Error() string { return e.Message }
 
 // Slot is the result for the prompt at Index: Text is its answer, unless Err (an *Error) is set. With the option
-// schema, JSON is the value that fits it.
+// schema, JSON is the value that fits it. Message is the whole message, if it has more than text or the option include
+// asks for it.
 type Slot struct {
-	Index int
-	Text  string
-	JSON  any
-	Err   error
+	Index   int
+	Text    string
+	JSON    any
+	Message Fields
+	Err     error
 }
 
 // Fields are fields of a request or an answer. The field idempotency_key is sent as a header: a restarted program that
@@ -96,6 +98,29 @@ func QueryJSON(ctx context.Context, prompt string, schema any, model string, opt
 		isSafe: true,
 	})
 	return answer["json"], err
+}
+
+// Message returns the whole message of an answer to a prompt, or to a list of chat messages: content, tool_calls, …
+//
+// With the option tools of a chat completion it may ask for them: sent back as one of the messages, with their results,
+// it goes on. Tools of the run go by their names, a []string: the gateway calls them itself, and the message is the last
+// of at most max_turns answers.
+func Message(ctx context.Context, promptOrMessages any, model string, options ...Fields) (Fields, error) {
+	name := "messages"
+	if _, isText := promptOrMessages.(string); isText {
+		name = "prompt"
+	}
+	fields := merge(Fields{name: promptOrMessages}, modelField(model), options...)
+	fields["include"] = []string{"message"}
+	answer, err := exchange(ctx, call{
+		method: http.MethodPost,
+		path:   "/query",
+		fields: withTools(fields),
+		expect: "message",
+		isSafe: true,
+	})
+	message, _ := answer["message"].(Fields)
+	return message, err
 }
 
 // Dag runs a graph of tasks whose prompts refer to each other: {"id": "b", "prompt": "{{a.output}} …"}. The outputs of
@@ -156,12 +181,13 @@ func Stream(ctx context.Context, prompts []string, model string, each func(Slot)
 		if event["error"] != nil {
 			return each(Slot{Index: index, Err: failure(event["error"], 0)})
 		}
-		return each(Slot{Index: index, Text: fmt.Sprint(event["result"]), JSON: event["json"]})
+		message, _ := event["message"].(Fields)
+		return each(Slot{Index: index, Text: fmt.Sprint(event["result"]), JSON: event["json"], Message: message})
 	}
 	_, err := exchange(ctx, call{
 		method: http.MethodPost,
 		path:   "/batch",
-		fields: merge(Fields{"prompts": prompts}, modelField(model), options...),
+		fields: withTools(merge(Fields{"prompts": prompts}, modelField(model), options...)),
 		expect: "type",
 		take:   take,
 		isSafe: true,
@@ -296,6 +322,19 @@ func merge(first, second Fields, others ...Fields) Fields {
 		}
 	}
 	return merged
+}
+
+// withTools returns the fields with the tools where the gateway takes them: those of the run go by their names, definitions
+// are the model's.
+func withTools(fields Fields) Fields {
+	tools, isSet := fields["tools"]
+	if _, areNames := tools.([]string); !isSet || areNames {
+		return fields
+	}
+	params, _ := fields["params"].(Fields)
+	sent := merge(fields, Fields{"params": merge(params, Fields{"tools": tools})})
+	delete(sent, "tools")
+	return sent
 }
 
 // exchange sends a request, and repeats it if the connection is lost and that is safe.

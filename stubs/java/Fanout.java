@@ -109,18 +109,29 @@ public final class Fanout {
 
   /**
    * The result for the prompt at an index: a text or an error. The other is null. With the option
-   * schema, json is the value that fits it.
+   * schema, json is the value that fits it. The message is the whole message, if it has more than
+   * text or the option include asks for it; else null.
    */
   public static final class Slot {
     public final int index;
     public final String text;
     public final Object json;
+    public final Map<String, Object> message;
     public final FanoutException error;
 
-    Slot(int index, String text, Object json, FanoutException error) {
+    Slot(int index, Map<String, Object> event) {
       this.index = index;
-      this.text = text;
-      this.json = json;
+      this.text = String.valueOf(event.get("result"));
+      this.json = event.get("json");
+      this.message = objectOf(event.get("message"));
+      this.error = null;
+    }
+
+    Slot(int index, FanoutException error) {
+      this.index = index;
+      this.text = null;
+      this.json = null;
+      this.message = null;
       this.error = error;
     }
   }
@@ -144,6 +155,21 @@ public final class Fanout {
    */
   public static Object queryJson(String prompt, Map<String, ?> schema, Map<String, ?> options) {
     return OWN.queryJson(prompt, schema, options);
+  }
+
+  /**
+   * Returns the whole message of an answer: content, tool_calls, … With the option tools of a chat
+   * completion it may ask for them: sent back as one of the messages, with their results, it goes
+   * on. Tools of the run go by their names: the gateway calls them itself, and the message is the
+   * last of at most max_turns answers.
+   */
+  public static Map<String, Object> message(String prompt, Map<String, ?> options) {
+    return OWN.message(prompt, options);
+  }
+
+  public static Map<String, Object> message(
+      List<? extends Map<String, ?>> messages, Map<String, ?> options) {
+    return OWN.message(messages, options);
   }
 
   /**
@@ -246,6 +272,25 @@ public final class Fanout {
     return OWN.toolCall(name, input);
   }
 
+  @SuppressWarnings("unchecked")
+  private static Map<String, Object> objectOf(Object value) {
+    return value instanceof Map ? (Map<String, Object>) value : null;
+  }
+
+  /** Options with their tools where the gateway takes them: definitions are for the model. */
+  private static Map<String, Object> fieldsOf(Map<String, ?> options) {
+    Map<String, Object> fields = new HashMap<>(options);
+    Object tools = fields.get("tools");
+    if (tools instanceof List && !((List<?>) tools).stream().allMatch(String.class::isInstance)) {
+      Map<String, Object> params = new HashMap<>();
+      Map<String, Object> given = objectOf(fields.remove("params"));
+      params.putAll(given == null ? Map.of() : given);
+      params.put("tools", fields.remove("tools"));
+      fields.put("params", params);
+    }
+    return fields;
+  }
+
   /** A run, with the functions of this file for it. */
   public static final class Run implements AutoCloseable {
     /** The id of a child run. */
@@ -282,6 +327,22 @@ public final class Fanout {
       fields.put("prompt", prompt);
       fields.put("schema", schema);
       return exchange(token, "/query", fields, "json", null).get("json");
+    }
+
+    public Map<String, Object> message(String prompt, Map<String, ?> options) {
+      return messageTo("prompt", prompt, options);
+    }
+
+    public Map<String, Object> message(
+        List<? extends Map<String, ?>> messages, Map<String, ?> options) {
+      return messageTo("messages", messages, options);
+    }
+
+    private Map<String, Object> messageTo(String field, Object asked, Map<String, ?> options) {
+      Map<String, Object> fields = fieldsOf(options);
+      fields.put(field, asked);
+      fields.put("include", List.of("message"));
+      return objectOf(exchange(token, "/query", fields, "message", null).get("message"));
     }
 
     public Map<String, Object> dag(List<? extends Map<String, ?>> tasks, Map<String, ?> options) {
@@ -321,7 +382,7 @@ public final class Fanout {
       if (prompts.isEmpty()) {
         return;
       }
-      Map<String, Object> fields = new HashMap<>(options);
+      Map<String, Object> fields = fieldsOf(options);
       fields.put("prompts", prompts);
       Set<Integer> seen = new HashSet<>(); // A repeated request streams all slots once more.
       Consumer<Map<String, Object>> take =
@@ -333,9 +394,7 @@ public final class Fanout {
             }
             Object error = event.get("error");
             each.accept(
-                error == null
-                    ? new Slot(index, String.valueOf(event.get("result")), event.get("json"), null)
-                    : new Slot(index, null, null, failure(error, 0)));
+                error == null ? new Slot(index, event) : new Slot(index, failure(error, 0)));
           };
       exchange(token, "/batch", fields, "type", take);
       if (seen.size() < prompts.size()) {

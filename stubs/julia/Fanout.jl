@@ -26,7 +26,7 @@
 # same key and is paid once. All other retries happen in the gateway.
 #
 # The gateway's own tests do not run this file: no package of Julia can be installed where
-# they run. Run by hand on Julia 1.5 with Downloads 1.3, it passed them.
+# they run. Run by hand on Julia 1.5 with Downloads 1.3, it passed them, without `llm_message`.
 
 module Fanout
 
@@ -34,7 +34,7 @@ using Downloads
 using Random
 
 export FanoutError, llm_query, llm_query_batch, llm_query_batched, llm_batch, llm_stream
-export llm_dag, llm_vote, with_run, llm_budget, llm_usage, llm_log, tool_call, FINAL
+export llm_message, llm_dag, llm_vote, with_run, llm_budget, llm_usage, llm_log, tool_call, FINAL
 
 # The waits before a request whose connection was lost is repeated.
 const RETRY_WAITS_S = (0.25, 0.5, 1, 2)
@@ -90,23 +90,40 @@ function llm_query(prompt, model = nothing; options...)
 end
 
 """
+    llm_message(prompt, model = nothing; options...)
+
+The whole message of an answer, a `Dict` with `"content"`, `"tool_calls"`, … With `tools` of
+a chat completion it may ask for them: sent back as one of the messages, with their results,
+it goes on. Tools of the run go by their names: the gateway calls them itself, and the
+message is the last of at most `max_turns` answers.
+"""
+function llm_message(prompt, model = nothing; options...)
+    field = prompt isa AbstractString ? "prompt" : "messages"
+    body = asking(merged(options, field => prompt, "model" => model))
+    return call("/query", body; expects = "message")["message"]
+end
+
+"""
     llm_query_batch(prompts, model = nothing; options...)
 
 The answers to many prompts, in the order of `prompts`, by one request. The result of a
-failed prompt is the string `"[error] message"`; the other results are not affected. Throws
-only if the whole request fails.
+failed prompt is the string `"[error] message"`; the other results are not affected. With
+`tools` of a chat completion, or `include = ["message"]`, the answers are whole messages.
+Throws only if the whole request fails.
 """
 function llm_query_batch(prompts, model = nothing; options...)
     isempty(prompts) && return String[]
     body = merged(options, "prompts" => collect(prompts), "model" => model)
+    body = defines_tools(body) ? asking(body) : body
+    name = "message" in get(body, "include", ()) ? "message" : "json"
     answer = call("/batch", body; expects = "results")
     results = answer["results"]
     if length(results) != length(prompts)
         message = "sent $(length(prompts)) prompts, got $(length(results)) results"
         fail(message, "bad_answer", 200)
     end
-    any(slot -> haskey(slot, "json"), answer["items"]) || return texts(results)
-    return [get(slot, "json", result) for (slot, result) in zip(answer["items"], results)]
+    any(slot -> haskey(slot, name), answer["items"]) || return texts(results)
+    return [get(slot, name, result) for (slot, result) in zip(answer["items"], results)]
 end
 
 texts(results) = String[result isa AbstractString ? result : json(result) for result in results]
@@ -278,6 +295,19 @@ function merged(options, fields...)
     body = Dict{String, Any}()
     for (name, value) in (fields..., pairs(options)...)
         value === nothing || (body[string(name)] = value)
+    end
+    return body
+end
+
+# Whether the tools are definitions for the model; tools of the run go by their names.
+defines_tools(body) = any(tool -> !(tool isa AbstractString), get(body, "tools", ()))
+
+# The fields of a call that asks for the whole message.
+function asking(body)
+    body["include"] = union(["message"], get(body, "include", ()))
+    if defines_tools(body)
+        params = merged((), get(body, "params", ())..., "tools" => pop!(body, "tools"))
+        body["params"] = params
     end
     return body
 end

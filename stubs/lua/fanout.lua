@@ -26,7 +26,7 @@
 -- `timeout`, `bad_answer`, `tool_error`; `status`, nil if there was no answer; `retryable`;
 -- `attempts` and `charged_usd`, what a call has used up that was made, else nil.
 --
--- A null of JSON is `fanout.null`. An empty table is sent as an object.
+-- A null of JSON is `fanout.null`. An empty table is sent as an object, unless it is an array of an answer.
 
 local fanout = {}
 
@@ -74,9 +74,12 @@ local function encode_number(number)
 	return (is_integer and "%d" or "%.17g"):format(number)
 end
 
+-- Arrays of answers are known by their metatable: empty ones stay arrays.
+local ARRAY = {}
+
 local function encode_table(value)
 	local parts = {}
-	if #value > 0 then
+	if #value > 0 or getmetatable(value) == ARRAY then
 		for index, item in ipairs(value) do
 			parts[index] = encode(item)
 		end
@@ -156,8 +159,8 @@ local function decode_word(text, at)
 end
 
 local function decode_container(text, at)
-	local result = {}
 	local is_object = text:sub(at, at) == "{"
+	local result = is_object and {} or setmetatable({}, ARRAY)
 	local close = is_object and "}" or "]"
 	local name = 0
 	at = text:find("%S", at + 1)
@@ -385,20 +388,68 @@ function fanout.llm_query(prompt, model, options)
 	return answer.json == nil and answer.text or answer.json
 end
 
+-- Whether the tools are definitions for the model; tools of the run go by their names.
+local function defines_tools(fields)
+	for _, tool in ipairs(fields.tools or {}) do
+		if type(tool) ~= "string" then
+			return true
+		end
+	end
+	return false
+end
+
+local function includes_message(fields)
+	for _, member in ipairs(fields.include or {}) do
+		if member == "message" then
+			return true
+		end
+	end
+	return false
+end
+
+-- The fields of a call that asks for the whole message.
+local function asking(fields)
+	if not includes_message(fields) then
+		fields.include = { "message", (table.unpack or unpack)(fields.include or {}) }
+	end
+	if defines_tools(fields) then
+		local params = { tools = fields.tools }
+		for name, value in pairs(fields.params or {}) do
+			params[name] = value
+		end
+		fields.params, fields.tools = params, nil
+	end
+	return fields
+end
+
+-- Returns the whole message of an answer: `content`, `tool_calls`, … With the option `tools` of a chat completion it may
+-- ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names:
+-- the gateway calls them itself, and the message is the last of at most `max_turns` answers.
+function fanout.llm_message(prompt, model, options)
+	local field = type(prompt) == "table" and "messages" or "prompt"
+	return call("/query", asking(merge({ [field] = prompt }, model, options)), "message").message
+end
+
 -- Returns the answers to many prompts, in the order of `prompts`, by one request. The result of a failed prompt is the
--- string "[error] message"; the other results are not affected. Raises a failure only if the whole request fails.
+-- string "[error] message"; the other results are not affected. With `tools` of a chat completion, or
+-- `include = { "message" }`, the answers are whole messages. Raises a failure only if the whole request fails.
 function fanout.llm_query_batch(prompts, model, options)
 	if #prompts == 0 then
 		return {}
 	end
-	local answer = call("/batch", merge({ prompts = prompts }, model, options), "results")
+	local fields = merge({ prompts = prompts }, model, options)
+	if defines_tools(fields) then
+		fields = asking(fields)
+	end
+	local name = includes_message(fields) and "message" or "json"
+	local answer = call("/batch", fields, "results")
 	local results = answer.results
 	if #results ~= #prompts then
 		fail(("sent %d prompts, got %d results"):format(#prompts, #results), "bad_answer", 200)
 	end
 	for index, slot in ipairs(answer.items) do
-		if slot.json ~= nil then
-			results[index] = slot.json
+		if slot[name] ~= nil then
+			results[index] = slot[name]
 		end
 	end
 	return results

@@ -34,7 +34,7 @@ use JSON::PP    ();
 use Time::HiRes qw(sleep time);
 
 our @EXPORT = qw(
-  llm_query llm_query_batch llm_query_batched llm_batch llm_stream llm_dag llm_vote
+  llm_query llm_message llm_query_batch llm_query_batched llm_batch llm_stream llm_dag llm_vote
   with_run llm_budget llm_usage llm_log tool_call FINAL
 );
 
@@ -68,19 +68,33 @@ sub llm_query {
     return exists $answer->{json} ? $answer->{json} : $answer->{text};
 }
 
+# Returns the whole message of an answer: a hash with `content`, `tool_calls`, … With `tools` of a chat completion it may
+# ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names: the
+# gateway calls them itself, and the message is the last of at most `max_turns` answers.
+sub llm_message {
+    my ( $prompt, @rest ) = @_;
+    my $field = ref $prompt ? 'messages' : 'prompt';
+    my $value = ref $prompt ? $prompt    : "$prompt";
+    return _call( '/query', _asking( { $field => $value, _options(@rest) } ), 'message' )->{message};
+}
+
 # Returns the answers to many prompts, in the order of the prompts, by one request. The result of a failed prompt is the
-# string "[error] message"; the other results are not affected. Dies only if the whole request fails.
+# string "[error] message"; the other results are not affected. With `tools` of a chat completion, or
+# `include => ['message']`, the answers are whole messages. Dies only if the whole request fails.
 sub llm_query_batch {
     my ( $prompts, @rest ) = @_;
     return if !@$prompts;
-    my $answer  = _call( '/batch', _batch( $prompts, @rest ), 'results' );
+    my $fields = _batch( $prompts, @rest );
+    $fields = _asking($fields) if _defines_tools($fields);
+    my $name    = ( grep { $_ eq 'message' } @{ $fields->{include} || [] } ) ? 'message' : 'json';
+    my $answer  = _call( '/batch', $fields, 'results' );
     my $results = $answer->{results};
     if ( @$results != @$prompts ) {
         my $message = sprintf 'sent %d prompts, got %d results', scalar @$prompts, scalar @$results;
         _fail( $message, 'bad_answer', 200 );
     }
     my $slots = $answer->{items};
-    return map { exists $slots->[$_]{json} ? $slots->[$_]{json} : $results->[$_] } 0 .. $#$results;
+    return map { exists $slots->[$_]{$name} ? $slots->[$_]{$name} : $results->[$_] } 0 .. $#$results;
 }
 *llm_query_batched = \&llm_query_batch;
 *llm_batch         = \&llm_query_batch;
@@ -174,6 +188,20 @@ sub _options {
     my @rest  = @_;
     my $model = @rest % 2 ? shift @rest : undef;
     return ( @rest, defined $model ? ( model => $model ) : () );
+}
+
+# Whether the tools are definitions for the model; tools of the run go by their names.
+sub _defines_tools {
+    my ($fields) = @_;
+    return grep { ref } @{ $fields->{tools} || [] };
+}
+
+# The fields of a call that asks for the whole message.
+sub _asking {
+    my %fields = %{ $_[0] };
+    $fields{include} = [ 'message', grep { $_ ne 'message' } @{ $fields{include} || [] } ];
+    $fields{params}  = { %{ $fields{params} || {} }, tools => delete $fields{tools} } if _defines_tools( \%fields );
+    return \%fields;
 }
 
 # Returns the answer, an object with the field $expects.

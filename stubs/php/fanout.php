@@ -63,21 +63,35 @@ function llm_query(string|array $prompt, ?string $model = null, mixed ...$option
 }
 
 /**
+ * Returns the whole message of an answer: `content`, `tool_calls`, … With `tools` of a chat completion it may ask for
+ * them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names: the
+ * gateway calls them itself, and the message is the last of at most `max_turns` answers.
+ */
+function llm_message(string|array $prompt, ?string $model = null, mixed ...$options): array
+{
+    $body = [is_array($prompt) ? 'messages' : 'prompt' => $prompt, 'model' => $model];
+    return FanoutGateway::call('/query', $body + FanoutGateway::asking($options), 'message')['message'];
+}
+
+/**
  * Returns the answers to many prompts, in the order of `$prompts`, by one request. The result of a failed prompt is the
- * string "[error] message"; the other results are not affected. Throws only if the whole request fails.
+ * string "[error] message"; the other results are not affected. With `tools` of a chat completion, or `include:
+ * ['message']`, the answers are whole messages. Throws only if the whole request fails.
  */
 function llm_query_batch(array $prompts, ?string $model = null, mixed ...$options): array
 {
     if ($prompts === []) {
         return [];
     }
+    $options = FanoutGateway::definesTools($options) ? FanoutGateway::asking($options) : $options;
+    $name = in_array('message', $options['include'] ?? [], true) ? 'message' : 'json';
     $body = ['prompts' => array_values($prompts), 'model' => $model] + $options;
     ['results' => $results, 'items' => $slots] = FanoutGateway::call('/batch', $body, 'results');
     if (count($results) !== count($prompts)) {
         $message = sprintf('sent %d prompts, got %d results', count($prompts), count($results));
         throw new FanoutError($message, 'bad_answer', 200);
     }
-    $valueOf = fn ($result, $slot) => array_key_exists('json', $slot) ? $slot['json'] : $result;
+    $valueOf = fn ($result, $slot) => array_key_exists($name, $slot) ? $slot[$name] : $result;
     return array_map($valueOf, $results, $slots);
 }
 
@@ -231,6 +245,23 @@ final class FanoutGateway
     {
         $is_empty = $body['prompts'] === [];
         return self::distinctSlots($is_empty ? null : self::prepare('/batch', $body, 'application/x-ndjson'));
+    }
+
+    /** Whether the tools are definitions for the model; tools of the run go by their names. */
+    public static function definesTools(array $options): bool
+    {
+        return array_filter($options['tools'] ?? [], fn ($tool) => !is_string($tool)) !== [];
+    }
+
+    /** The options of a call that asks for the whole message. */
+    public static function asking(array $options): array
+    {
+        $options['include'] = array_values(array_unique(['message', ...$options['include'] ?? []]));
+        if (self::definesTools($options)) {
+            $options['params'] = ['tools' => $options['tools']] + ($options['params'] ?? []);
+            unset($options['tools']);
+        }
+        return $options;
     }
 
     public static function openRun(array $settings): array

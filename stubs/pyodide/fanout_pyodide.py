@@ -40,6 +40,7 @@ __all__ = [
     "FanoutError",
     "configure",
     "llm_query",
+    "llm_message",
     "llm_query_batch",
     "llm_stream",
     "llm_dag",
@@ -124,18 +125,39 @@ async def llm_query(prompt, model=None, **params):
     return answer.get("json", answer["text"])
 
 
-async def llm_query_batch(prompts, model=None, **options):
+async def llm_message(messages_or_prompt, model=None, tools=None, **params):
+    """Returns the whole message of an answer as a dict: `content`, `tool_calls`, …
+
+    `tools` are those of a chat completion: sent back as one of `messages`, with the
+    results of its tools, the message goes on. Or they are names of tools of the run, which
+    the gateway calls itself: the message is the last of at most `max_turns` answers.
+    """
+    fields = {**_item(messages_or_prompt), **_optional(model=model)}
+    answer = await _call(
+        "/query", {**fields, **_asking(params, tools)}, expects="message"
+    )
+    return answer["message"]
+
+
+async def llm_query_batch(prompts, model=None, tools=None, **options):
     """Returns the answers to many prompts, in the order of `prompts`, by one request.
 
     The result of a failed prompt is the string "[error] message"; the other results are
-    not affected. Raises FanoutError only if the whole request fails.
+    not affected. With `tools` of a chat completion, or `include=["message"]`, the answers
+    are whole messages, as of llm_message. Raises FanoutError only if the whole request
+    fails.
     """
+    if tools is not None and _are_names(tools):
+        options = {**options, "tools": tools}
+    elif tools is not None:
+        options = _asking(options, tools)
+    name = "message" if "message" in options.get("include", ()) else "json"
     slots = []
     async for event in llm_stream(prompts, model, **options):
         if event["type"] == "slot":
             slots.append(event)
     slots.sort(key=lambda slot: slot["index"])
-    return [slot.get("json", slot["result"]) for slot in slots]
+    return [slot.get(name, slot["result"]) for slot in slots]
 
 
 async def llm_stream(prompts, model=None, **options):
@@ -313,6 +335,25 @@ _close_run_sync = _blocking(_close_run)
 
 # The names that other systems use.
 llm_query_batched = llm_batch = llm_query_batch
+
+
+def _are_names(tools):
+    """Whether these are tools of the run, which go by their names."""
+    return all(isinstance(tool, str) for tool in tools)
+
+
+def _asking(params, tools):
+    """Returns the fields of a call that asks for the whole message, and sends tools."""
+    include = [
+        "message",
+        *(each for each in params.get("include", ()) if each != "message"),
+    ]
+    if tools is None:
+        return {**params, "include": include}
+    if _are_names(tools):
+        return {**params, "include": include, "tools": tools}
+    sent = {**params.get("params", {}), "tools": tools}
+    return {**params, "include": include, "params": sent}
 
 
 def _item(prompt, name="prompt"):

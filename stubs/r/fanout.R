@@ -56,14 +56,31 @@ llm_query <- function(prompt, model = NULL, ...) {
   if ("json" %in% names(answer)) answer[["json"]] else answer$text
 }
 
+# Returns the whole message of an answer: `content`, `tool_calls`, ... With
+# `tools` of a chat completion it may ask for them: sent back as one of the
+# messages, with their results, it goes on. Tools of the run go by their names:
+# the gateway calls them itself, and the message is the last of at most
+# `max_turns` answers.
+llm_message <- function(prompt, model = NULL, ...) {
+  field <- if (is.list(prompt)) "messages" else "prompt"
+  body <- c(stats::setNames(list(prompt), field), list(model = model, ...))
+  .fanout_call("/query", .fanout_asking(body), expects = "message")$message
+}
+
 # Returns the answers to many prompts, in the order of `prompts`, by one
 # request. The result of a failed prompt is the string "[error] message"; the
-# other results are not affected. Fails only if the whole request fails.
+# other results are not affected. With `tools` of a chat completion, or
+# `include = list("message")`, the answers are whole messages. Fails only if the
+# whole request fails.
 llm_query_batch <- function(prompts, model = NULL, ...) {
   if (length(prompts) == 0) {
     return(character())
   }
   body <- list(prompts = as.list(unname(prompts)), model = model, ...)
+  if (.fanout_defines_tools(body)) {
+    body <- .fanout_asking(body)
+  }
+  name <- if ("message" %in% body$include) "message" else "json"
   answer <- .fanout_call("/batch", body, expects = "results")
   results <- answer$results
   if (length(results) != length(prompts)) {
@@ -74,8 +91,8 @@ llm_query_batch <- function(prompts, model = NULL, ...) {
     )
     .fanout_fail(counts, "bad_answer", 200)
   }
-  for (at in which(vapply(answer$items, function(i) "json" %in% names(i), NA))) {
-    results[at] <- list(answer$items[[at]][["json"]])
+  for (at in which(vapply(answer$items, function(i) name %in% names(i), NA))) {
+    results[at] <- list(answer$items[[at]][[name]])
   }
   are_texts <- all(vapply(results, is.character, NA))
   if (are_texts) unlist(results) else results
@@ -236,6 +253,22 @@ tool_call <- function(tool, ...) {
 # Requests ---------------------------------------------------------------------
 
 # Returns the answer, an object with the field `expects`.
+# Whether the tools are definitions for the model; tools of the run go by their
+# names.
+.fanout_defines_tools <- function(body) {
+  any(vapply(body$tools, is.list, NA))
+}
+
+# The fields of a call that asks for the whole message.
+.fanout_asking <- function(body) {
+  body$include <- as.list(union("message", unlist(body$include)))
+  if (.fanout_defines_tools(body)) {
+    body$params <- c(body$params, list(tools = body$tools))
+    body$tools <- NULL
+  }
+  body
+}
+
 .fanout_call <- function(path, body = NULL, expects) {
   answer <- .fanout_send(path, body)
   .fanout_parse(answer$text, answer$status, expects)

@@ -60,14 +60,26 @@ module Fanout
     answer.fetch("json", answer["text"])
   end
 
+  # Returns the whole message of an answer: "content", "tool_calls", … With `tools:` of a chat completion it may ask for
+  # them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names: the
+  # gateway calls them itself, and the message is the last of at most `max_turns:` answers.
+  def llm_message(prompt, model = nil, **options)
+    field = prompt.is_a?(Array) ? :messages : :prompt
+    body = { field => prompt, model: model, **Gateway.asking(options) }
+    Gateway.call("/query", body, expects: "message")["message"]
+  end
+
   # Returns the answers to many prompts, in the order of `prompts`, by one request. The result of a failed prompt is the
-  # string "[error] message"; the other results are not affected. Raises FanoutError only if the whole request fails.
+  # string "[error] message"; the other results are not affected. With `tools:` of a chat completion, or `include:
+  # ["message"]`, the answers are whole messages. Raises FanoutError only if the whole request fails.
   def llm_query_batch(prompts, model = nil, **options)
     return [] if prompts.empty?
 
+    options = Gateway.asking(options) if Gateway.defines_tools?(options)
+    name = options.fetch(:include, []).include?("message") ? "message" : "json"
     body = { prompts: prompts, model: model, **options }
     results, slots = Gateway.call("/batch", body, expects: "results").values_at("results", "items")
-    return results.zip(slots).map { |result, slot| slot.fetch("json", result) } if results.size == prompts.size
+    return results.zip(slots).map { |result, slot| slot.fetch(name, result) } if results.size == prompts.size
 
     raise FanoutError.new("sent #{prompts.size} prompts, got #{results.size} results", "bad_answer", 200)
   end
@@ -211,6 +223,19 @@ module Fanout
         end
         seen[:completed]
       end
+    end
+
+    # Whether the tools are definitions for the model; tools of the run go by their names.
+    def defines_tools?(options)
+      options.fetch(:tools, []).any? { |tool| !tool.is_a?(String) }
+    end
+
+    # The options of a call that asks for the whole message.
+    def asking(options)
+      wanted = { **options, include: ["message"] | options.fetch(:include, []) }
+      return wanted unless defines_tools?(options)
+
+      wanted.reject { |name, _| name == :tools }.merge(params: { **options.fetch(:params, {}), tools: options[:tools] })
     end
 
     def open_run(settings)

@@ -106,6 +106,40 @@ impl Fields {
         self
     }
 
+    fn list(&self, name: &str) -> &[Json] {
+        match self.0.iter().find(|field| field.0 == name) {
+            Some((_, Json::List(values))) => values,
+            _ => &[],
+        }
+    }
+
+    /// Whether the tools are definitions for the model; tools of the run go by their names.
+    fn defines_tools(&self) -> bool {
+        self.list("tools")
+            .iter()
+            .any(|tool| !matches!(tool, Json::Text(_)))
+    }
+
+    fn includes_message(&self) -> bool {
+        self.list("include")
+            .iter()
+            .any(|member| member.text() == "message")
+    }
+
+    /// The fields of a call that asks for the whole message, with the tools where the gateway takes them.
+    fn with_messages(mut self) -> Fields {
+        if self.defines_tools() {
+            let mut params = match self.take("params") {
+                Some(Json::Object(params)) => params,
+                _ => vec![],
+            };
+            let tools = self.take("tools").unwrap_or(Json::Null);
+            params.push(("tools".into(), tools));
+            self = self.with("params", Json::Object(params));
+        }
+        self.with("include", Json::List(vec!["message".into()]))
+    }
+
     /// Removes a field and returns its value.
     fn take(&mut self, name: &str) -> Option<Json> {
         let index = self.0.iter().position(|field| field.0 == name)?;
@@ -123,6 +157,15 @@ pub fn query_json(prompt: &str, schema: Json, options: impl Into<Fields>) -> Res
     OWN.query_json(prompt, schema, options)
 }
 
+/// Returns the whole message of an answer to a prompt, or to a list of chat messages: content, tool_calls, …
+///
+/// With the option `tools` of a chat completion it may ask for them: sent back as one of the messages, with their results,
+/// it goes on. Tools of the run go by their names: the gateway calls them itself, and the message is the last of at most
+/// `max_turns` answers.
+pub fn message(asked: impl Into<Json>, options: impl Into<Fields>) -> Result {
+    OWN.message(asked, options)
+}
+
 /// Runs a graph of tasks, objects whose prompts refer to each other: `{{a.output}}`. The outputs of its last tasks are
 /// in `outputs`, by id.
 pub fn dag(tasks: Vec<Json>, options: impl Into<Fields>) -> Result {
@@ -136,7 +179,8 @@ pub fn vote(prompt: &str, count: usize, options: impl Into<Fields>) -> Result {
 }
 
 /// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own. With
-/// the option `schema`, a text is the JSON of the value that fits it.
+/// the option `schema`, a text is the JSON of the value that fits it; with `tools` of a chat completion, or `include` with
+/// `message`, the JSON of the whole message.
 pub fn batch(prompts: &[&str], options: impl Into<Fields>) -> Result<Vec<Result<String>>> {
     OWN.batch(prompts, options)
 }
@@ -227,6 +271,15 @@ impl Run {
         Ok(answer.get("json").clone())
     }
 
+    pub fn message(&self, asked: impl Into<Json>, options: impl Into<Fields>) -> Result {
+        let asked = asked.into();
+        let is_text = matches!(asked, Json::Text(_));
+        let name = if is_text { "prompt" } else { "messages" };
+        let fields = options.into().with_messages().with(name, asked);
+        let answer = self.call("/query", "message", Some(fields))?;
+        Ok(answer.get("message").clone())
+    }
+
     pub fn dag(&self, tasks: Vec<Json>, options: impl Into<Fields>) -> Result {
         let fields = options.into().with("tasks", Json::List(tasks));
         self.call("/dag", "tasks", Some(fields))
@@ -262,7 +315,15 @@ impl Run {
             return Ok(());
         }
         let list = prompts.iter().map(|&prompt| prompt.into()).collect();
-        let fields = options.into().with("prompts", Json::List(list));
+        let mut fields = options.into().with("prompts", Json::List(list));
+        if fields.defines_tools() {
+            fields = fields.with_messages();
+        }
+        let name = if fields.includes_message() {
+            "message"
+        } else {
+            "json"
+        };
         let mut seen = HashSet::new(); // A repeated request streams all slots once more.
         let mut take = |event: &Json| {
             let index = event
@@ -273,7 +334,7 @@ impl Run {
                 return;
             }
             match event.get("error") {
-                Json::Null if event.has("json") => each(index, Ok(event.get("json").to_string())),
+                Json::Null if event.has(name) => each(index, Ok(event.get(name).to_string())),
                 Json::Null => each(index, Ok(event.get("result").text())),
                 error => each(index, Err(failure(error, None))),
             }

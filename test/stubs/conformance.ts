@@ -6,6 +6,7 @@ import { childRuns } from "./rules/child-runs.ts";
 import { connections } from "./rules/connections.ts";
 import { epochs } from "./rules/epochs.ts";
 import { failures } from "./rules/failures.ts";
+import { messages } from "./rules/messages.ts";
 import { ownRun } from "./rules/own-run.ts";
 import { stream } from "./rules/stream.ts";
 import { systems } from "./rules/systems.ts";
@@ -21,6 +22,7 @@ export function conformance(language: Language): void {
     epochs(script);
     ownRun(script);
     systems(script);
+    messages(script);
     describe("in child runs", () => childRuns(script));
     describe("as a stream", () => stream(script));
   });

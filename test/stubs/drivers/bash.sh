@@ -55,6 +55,20 @@ children() { # PROMPT...
 
 schema='{"schema":{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}}'
 
+parameters='{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}'
+tools='{"tools":[{"type":"function","function":{"name":"double","parameters":'$parameters'}}],"params":{"tool_choice":"required"}}'
+
+message() { # MODEL PROMPT
+  local messages
+  FANOUT_OPTIONS=$tools ask llm_message "$2" "$1"
+  messages=$(jq -c --arg prompt "$2" '[
+    {role: "user", content: $prompt}, .,
+    {role: "tool", tool_call_id: .tool_calls[0].id, content: "8"},
+    {role: "user", content: "done"}]' "$answer")
+  jq -j '"\(.tool_calls[0].function.name)\u001f"' "$answer"
+  ask llm_message "$messages" "$1" && jq -j '"\(.content)\u001e"' "$answer"
+}
+
 command=$1
 shift
 case $command in
@@ -71,6 +85,15 @@ case $command in
     ;;
   json) FANOUT_OPTIONS=$schema ask llm_query "$1" && jq -j '"\(.n)\u001e"' "$answer" ;;
   batch-json) FANOUT_OPTIONS=$schema ask llm_query_batch "$@" && jq -j '.[] | "\(.n? // .)\u001e"' "$answer" ;;
+  message) message "$@" ;;
+  messages)
+    FANOUT_OPTIONS=$tools ask llm_batch --model "$1" --json "$(jq -cn '$ARGS.positional' --args -- "${@:2}")"
+    jq -j '.[] | "\(.tool_calls[0].function.name)\u001e"' "$answer"
+    ;;
+  agent)
+    FANOUT_OPTIONS=$(jq -cn '{tools: $ARGS.positional, max_turns: 4}' --args -- "$2") ask llm_message "$3" "$1"
+    jq -j '"\(.content)\u001e"' "$answer"
+    ;;
   dag)
     ask llm_dag "$(jq -cn '[{id: "a", prompt: $ARGS.positional[0]}, {id: "b", prompt: "{{a.output}} and two"}]' --args -- "$1")"
     jq -j '"\(.outputs.b)\u001e"' "$answer"

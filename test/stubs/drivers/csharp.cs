@@ -49,6 +49,19 @@ static class Driver
                     Write(slot.Json?.GetProperty("n").ToString() ?? TextOf(slot))
                 );
                 break;
+            case "message":
+                await Message(args[0], args[1]);
+                break;
+            case "messages":
+                (await Fanout.BatchAsync(args.Skip(1), args[0], Must)).ForEach(slot =>
+                    Write(slot.Message is JsonElement found ? NameOf(found) : TextOf(slot))
+                );
+                break;
+            case "agent":
+                var turns = new { tools = new[] { args[1] }, max_turns = 4 };
+                JsonElement agent = await Fanout.MessageAsync(args[2], args[0], turns);
+                Write(agent.GetProperty("content").GetString());
+                break;
             case "dag":
                 var first = new { id = "a", prompt = args[0] };
                 var second = new { id = "b", prompt = "{{a.output}} and two" };
@@ -101,6 +114,34 @@ static class Driver
         properties = new { n = new { type = "integer" } },
         required = new[] { "n" },
     };
+
+    static readonly object Must = new
+    {
+        tools = new[]
+        {
+            new { type = "function", function = new { name = "double", parameters = Schema } },
+        },
+        include = new[] { "message" },
+        @params = new { tool_choice = "required" },
+    };
+
+    static async Task Message(string model, string prompt)
+    {
+        JsonElement asked = await Fanout.MessageAsync(prompt, model, Must);
+        string id = asked.GetProperty("tool_calls")[0].GetProperty("id").GetString();
+        var messages = new object[]
+        {
+            new { role = "user", content = prompt },
+            asked,
+            new { role = "tool", tool_call_id = id, content = "8" },
+            new { role = "user", content = "done" },
+        };
+        JsonElement answer = await Fanout.MessageAsync(messages, model);
+        Write($"{NameOf(asked)}\u001f{answer.GetProperty("content").GetString()}");
+    }
+
+    static string NameOf(JsonElement message) =>
+        message.GetProperty("tool_calls")[0].GetProperty("function").GetProperty("name").GetString();
 
     static Task Child(int calls, IEnumerable<string> prompts) =>
         Fanout.WithRunAsync(

@@ -17,6 +17,11 @@ var schema = fanout.Fields{
 	"required":   []string{"n"},
 }
 
+var (
+	tools = []fanout.Fields{{"type": "function", "function": fanout.Fields{"name": "double", "parameters": schema}}}
+	must  = fanout.Fields{"tools": tools, "params": fanout.Fields{"tool_choice": "required"}}
+)
+
 func main() {
 	if err := run(os.Args[1], os.Args[2:]); err != nil {
 		var failed *fanout.Error
@@ -69,6 +74,20 @@ func run(command string, args []string) error {
 			}
 		}
 		return batch(slots, err)
+	case "message":
+		return message(ctx, args[0], args[1])
+	case "messages":
+		slots, err := fanout.Batch(ctx, args[1:], args[0], must, fanout.Fields{"include": []string{"message"}})
+		for at, slot := range slots {
+			if slot.Err == nil {
+				slots[at].Text = nameOf(slot.Message)
+			}
+		}
+		return batch(slots, err)
+	case "agent":
+		options := fanout.Fields{"tools": []string{args[1]}, "max_turns": 4}
+		answer, err := fanout.Message(ctx, args[2], args[0], options)
+		return writeUnless(err, fmt.Sprint(answer["content"]))
 	case "dag":
 		graph, err := fanout.Dag(ctx, []fanout.Fields{
 			{"id": "a", "prompt": args[0]},
@@ -116,6 +135,28 @@ func run(command string, args []string) error {
 func query(ctx context.Context, prompt, model string) error {
 	answer, err := fanout.Query(ctx, prompt, model)
 	return writeUnless(err, answer)
+}
+
+func message(ctx context.Context, model, prompt string) error {
+	asked, err := fanout.Message(ctx, prompt, model, must)
+	if err != nil {
+		return err
+	}
+	answer, err := fanout.Message(ctx, []fanout.Fields{
+		{"role": "user", "content": prompt},
+		asked,
+		{"role": "tool", "tool_call_id": firstCall(asked)["id"], "content": "8"},
+		{"role": "user", "content": "done"},
+	}, model)
+	return writeUnless(err, fmt.Sprintf("%s\x1f%v", nameOf(asked), answer["content"]))
+}
+
+func firstCall(message fanout.Fields) fanout.Fields {
+	return message["tool_calls"].([]any)[0].(fanout.Fields)
+}
+
+func nameOf(message fanout.Fields) string {
+	return fmt.Sprint(firstCall(message)["function"].(fanout.Fields)["name"])
 }
 
 func child(ctx context.Context, calls string, prompts []string) error {

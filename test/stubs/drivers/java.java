@@ -1,6 +1,7 @@
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
@@ -41,6 +42,20 @@ public final class Driver {
       case "batch-json":
         Fanout.batch(args, Map.of("schema", SCHEMA))
             .forEach(slot -> write(slot.error == null ? n(slot.json) : text(slot)));
+        break;
+      case "message":
+        message(args.get(0), args.get(1));
+        break;
+      case "messages":
+        Map<String, Object> batchOptions = new HashMap<>(MUST);
+        batchOptions.putAll(Map.of("model", args.get(0), "include", List.of("message")));
+        Fanout.batch(args.subList(1, args.size()), batchOptions)
+            .forEach(slot -> write(slot.error == null ? nameOf(slot.message) : text(slot)));
+        break;
+      case "agent":
+        List<String> names = List.of(args.get(1));
+        Map<String, Object> turns = Map.of("model", args.get(0), "tools", names, "max_turns", 4);
+        write(String.valueOf(Fanout.message(args.get(2), turns).get("content")));
         break;
       case "dag":
         Map<String, String> first = Map.of("id", "a", "prompt", args.get(0));
@@ -91,6 +106,35 @@ public final class Driver {
           "type", "object",
           "properties", Map.of("n", Map.of("type", "integer")),
           "required", List.of("n"));
+
+  private static final Map<String, Object> TOOL =
+      Map.of("type", "function", "function", Map.of("name", "double", "parameters", SCHEMA));
+
+  private static final Map<String, Object> MUST =
+      Map.of("tools", List.of(TOOL), "params", Map.of("tool_choice", "required"));
+
+  private static void message(String model, String prompt) {
+    Map<String, Object> options = new HashMap<>(MUST);
+    options.put("model", model);
+    Map<String, Object> asked = Fanout.message(prompt, options);
+    Object id = firstCall(asked).get("id");
+    List<Map<String, Object>> messages =
+        List.of(
+            Map.of("role", "user", "content", prompt),
+            asked,
+            Map.of("role", "tool", "tool_call_id", id, "content", "8"),
+            Map.of("role", "user", "content", "done"));
+    Object answer = Fanout.message(messages, Map.of("model", model)).get("content");
+    write(nameOf(asked) + "\u001f" + answer);
+  }
+
+  private static Map<?, ?> firstCall(Map<String, Object> message) {
+    return (Map<?, ?>) ((List<?>) message.get("tool_calls")).get(0);
+  }
+
+  private static String nameOf(Map<String, Object> message) {
+    return String.valueOf(((Map<?, ?>) firstCall(message).get("function")).get("name"));
+  }
 
   private static String n(Object json) {
     return String.valueOf(((Map<?, ?>) json).get("n"));

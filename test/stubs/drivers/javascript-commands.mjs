@@ -2,6 +2,17 @@
 
 const SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
 
+const TOOLS = [{ type: "function", function: { name: "double", parameters: SCHEMA } }];
+const MUST = { tools: TOOLS, params: { tool_choice: "required" } };
+const nameOf = ({ tool_calls: [call] }) => call.function.name;
+
+async function message({ llmMessage }, model, prompt) {
+  const asked = await llmMessage(prompt, model, MUST);
+  const result = { role: "tool", tool_call_id: asked.tool_calls[0].id, content: "8" };
+  const messages = [{ role: "user", content: prompt }, asked, result, { role: "user", content: "done" }];
+  return `${nameOf(asked)}\u001f${(await llmMessage(messages, model)).content}`;
+}
+
 /** Runs a command on the stub `fanout`. `write` receives each record. */
 export async function drive(fanout, [command, ...args], write) {
   try {
@@ -32,6 +43,12 @@ async function run(fanout, { command, args, write }) {
         (await fanout.llmQueryBatch(args, { schema: SCHEMA })).map((value) => value.n ?? value),
         write,
       );
+    case "message":
+      return write(await message(fanout, first, second));
+    case "messages":
+      return writeAll((await fanout.llmQueryBatch(args.slice(1), first, MUST)).map(nameOf), write);
+    case "agent":
+      return write((await fanout.llmMessage(third, first, { tools: [second], max_turns: 4 })).content);
     case "dag": {
       const tasks = [
         { id: "a", prompt: first },

@@ -13,6 +13,24 @@ const SCHEMA = Dict(
     "required" => ["n"],
 )
 
+const TOOLS =
+    [Dict("type" => "function", "function" => Dict("name" => "double", "parameters" => SCHEMA))]
+const MUST = Dict("tool_choice" => "required")
+
+name_of(message) = message["tool_calls"][1]["function"]["name"]
+
+function message(model, prompt)
+    asked = llm_message(prompt, model; tools = TOOLS, params = MUST)
+    id = asked["tool_calls"][1]["id"]
+    messages = [
+        Dict("role" => "user", "content" => prompt),
+        asked,
+        Dict("role" => "tool", "tool_call_id" => id, "content" => "8"),
+        Dict("role" => "user", "content" => "done"),
+    ]
+    write_record(name_of(asked), '\x1f', llm_message(messages, model)["content"])
+end
+
 function child(calls, prompts...)
     with_run(calls = parse(Int, calls)) do run
         foreach(prompt -> write_record(llm_query(prompt)), prompts)
@@ -48,6 +66,14 @@ function main(command, args...)
         for value in llm_query_batch(args; schema = SCHEMA)
             write_record(value isa AbstractString ? value : value["n"])
         end
+    elseif command == "message"
+        message(args...)
+    elseif command == "messages"
+        answers = llm_query_batch(args[2:end], args[1]; tools = TOOLS, params = MUST)
+        foreach(answer -> write_record(name_of(answer)), answers)
+    elseif command == "agent"
+        answer = llm_message(args[3], args[1]; tools = [args[2]], max_turns = 4)
+        write_record(answer["content"])
     elseif command == "dag"
         second = Dict("id" => "b", "prompt" => "{{a.output}} and two")
         graph = llm_dag([Dict("id" => "a", "prompt" => args[1]), second])

@@ -44,6 +44,30 @@ commands["batch-json"] = function(...)
 	end
 end
 
+local TOOLS = { { type = "function", ["function"] = { name = "double", parameters = SCHEMA } } }
+local MUST = { tools = TOOLS, params = { tool_choice = "required" } }
+
+local function name_of(message)
+	return message.tool_calls[1]["function"].name
+end
+
+function commands.message(model, prompt)
+	local asked = fanout.llm_message(prompt, model, MUST)
+	local result = { role = "tool", tool_call_id = asked.tool_calls[1].id, content = "8" }
+	local messages = { { role = "user", content = prompt }, asked, result, { role = "user", content = "done" } }
+	write(("%s\31%s"):format(name_of(asked), fanout.llm_message(messages, model).content))
+end
+
+function commands.messages(model, ...)
+	for _, message in ipairs(fanout.llm_query_batch({ ... }, model, MUST)) do
+		write(name_of(message))
+	end
+end
+
+function commands.agent(model, tool, prompt)
+	write(fanout.llm_message(prompt, model, { tools = { tool }, max_turns = 4 }).content)
+end
+
 function commands.dag(prompt)
 	local graph = fanout.llm_dag({ { id = "a", prompt = prompt }, { id = "b", prompt = "{{a.output}} and two" } })
 	write(graph.outputs.b)

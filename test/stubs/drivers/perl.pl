@@ -30,6 +30,32 @@ sub batch_json {
     return;
 }
 
+my @tools = ( { type => 'function', function => { name => 'double', parameters => \%schema } } );
+my %must  = ( tools => \@tools, params => { tool_choice => 'required' } );
+
+sub message {
+    my ( $model, $prompt ) = @_;
+    my $asked  = llm_message( $prompt, $model, %must );
+    my $call   = $asked->{tool_calls}[0];
+    my $result = { role => 'tool', tool_call_id => $call->{id}, content => '8' };
+    my @asks   = map { { role => 'user', content => $_ } } $prompt, 'done';
+    my $answer = llm_message( [ $asks[0], $asked, $result, $asks[1] ], $model );
+    record("$call->{function}{name}\x1f$answer->{content}");
+    return;
+}
+
+sub messages {
+    my ( $model, @prompts ) = @_;
+    record( $_->{tool_calls}[0]{function}{name} ) for llm_query_batch( \@prompts, $model, %must );
+    return;
+}
+
+sub agent {
+    my ( $model, $tool, $prompt ) = @_;
+    record( llm_message( $prompt, $model, tools => [$tool], max_turns => 4 )->{content} );
+    return;
+}
+
 sub dag {
     my ($prompt) = @_;
     my @tasks = ( { id => 'a', prompt => $prompt }, { id => 'b', prompt => '{{a.output}} and two' } );
@@ -91,6 +117,9 @@ my %commands = (
     stream        => sub { stream(@args) },
     json          => sub { record( llm_query( @args, schema => \%schema )->{n} ) },
     'batch-json'  => sub { batch_json(@args) },
+    message       => sub { message(@args) },
+    messages      => sub { messages(@args) },
+    agent         => sub { agent(@args) },
     dag           => sub { dag(@args) },
     vote          => sub { vote(@args) },
     budget        => sub { record( llm_budget()->{usd}{remaining} ) },

@@ -19,6 +19,35 @@ function stream(array $prompts): void
 
 const SCHEMA = ['type' => 'object', 'properties' => ['n' => ['type' => 'integer']], 'required' => ['n']];
 
+const TOOLS = [['type' => 'function', 'function' => ['name' => 'double', 'parameters' => SCHEMA]]];
+const MUST = ['tool_choice' => 'required'];
+
+function nameOf(array $message): string
+{
+    return $message['tool_calls'][0]['function']['name'];
+}
+
+function message(string $model, string $prompt): void
+{
+    $asked = llm_message($prompt, $model, tools: TOOLS, params: MUST);
+    $result = ['role' => 'tool', 'tool_call_id' => $asked['tool_calls'][0]['id'], 'content' => '8'];
+    $done = ['role' => 'user', 'content' => 'done'];
+    $answer = llm_message([['role' => 'user', 'content' => $prompt], $asked, $result, $done], $model);
+    write(nameOf($asked) . "\x1f{$answer['content']}");
+}
+
+function messages(string $model, string ...$prompts): void
+{
+    foreach (llm_query_batch($prompts, $model, tools: TOOLS, params: MUST) as $message) {
+        write(nameOf($message));
+    }
+}
+
+function agent(string $model, string $tool, string $prompt): void
+{
+    write(llm_message($prompt, $model, tools: [$tool], max_turns: 4)['content']);
+}
+
 function dag(string $prompt): void
 {
     $tasks = [['id' => 'a', 'prompt' => $prompt], ['id' => 'b', 'prompt' => '{{a.output}} and two']];
@@ -61,6 +90,9 @@ function main(string $command, string ...$arguments): void
             fn ($value) => write(is_array($value) ? $value['n'] : $value),
             llm_query_batch($arguments, schema: SCHEMA),
         ),
+        'message' => message(...$arguments),
+        'messages' => messages(...$arguments),
+        'agent' => agent(...$arguments),
         'dag' => dag(...$arguments),
         'vote' => vote(...$arguments),
         'budget' => write(llm_budget()['usd']['remaining']),

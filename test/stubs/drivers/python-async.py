@@ -13,9 +13,30 @@ SCHEMA = {
 }
 
 
+TOOLS = [{"type": "function", "function": {"name": "double", "parameters": SCHEMA}}]
+MUST = {"tool_choice": "required"}
+
+
+def name_of(message):
+    return message["tool_calls"][0]["function"]["name"]
+
+
 def write(record):
     sys.stdout.buffer.write(record.encode("utf-8") + b"\x1e")
     sys.stdout.buffer.flush()
+
+
+async def message(model, prompt):
+    asked = await fanout.llm_message(prompt, model, TOOLS, params=MUST)
+    call_id = asked["tool_calls"][0]["id"]
+    messages = [
+        {"role": "user", "content": prompt},
+        asked,
+        {"role": "tool", "tool_call_id": call_id, "content": "8"},
+        {"role": "user", "content": "done"},
+    ]
+    answer = await fanout.llm_message(messages, model)
+    return name_of(asked) + "\x1f" + answer["content"]
 
 
 async def query_in_child(prompt):
@@ -41,6 +62,18 @@ async def main(command, *args):
     elif command == "batch-json":
         for value in await fanout.llm_query_batch(args, schema=SCHEMA):
             write(value if isinstance(value, str) else str(value["n"]))
+    elif command == "message":
+        write(await message(*args))
+    elif command == "messages":
+        prompts = list(args[1:])
+        for answer in await fanout.llm_query_batch(
+            prompts, args[0], TOOLS, params=MUST
+        ):
+            write(name_of(answer))
+    elif command == "agent":
+        model, tool, prompt = args
+        answer = await fanout.llm_message(prompt, model, [tool], max_turns=4)
+        write(answer["content"])
     elif command == "dag":
         second = {"id": "b", "prompt": "{{a.output}} and two"}
         graph = await fanout.llm_dag([{"id": "a", "prompt": args[0]}, second])

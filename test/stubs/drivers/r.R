@@ -47,6 +47,41 @@ schema <- list(
   required = list("n")
 )
 
+tools <- list(list(
+  type = "function",
+  "function" = list(name = "double", parameters = schema)
+))
+must <- list(tool_choice = "required")
+
+name_of <- function(message) {
+  message$tool_calls[[1]][["function"]]$name
+}
+
+asked_message <- function(model, prompt) {
+  asked <- llm_message(prompt, model, tools = tools, params = must)
+  id <- asked$tool_calls[[1]]$id
+  messages <- list(
+    list(role = "user", content = prompt),
+    asked,
+    list(role = "tool", tool_call_id = id, content = "8"),
+    list(role = "user", content = "done")
+  )
+  write_record(name_of(asked), "\x1f", llm_message(messages, model)$content)
+}
+
+asked_messages <- function(model, ...) {
+  prompts <- c(...)
+  answers <- llm_query_batch(prompts, model, tools = tools, params = must)
+  for (message in answers) {
+    write_record(name_of(message))
+  }
+}
+
+agent <- function(model, tool, prompt) {
+  answer <- llm_message(prompt, model, tools = list(tool), max_turns = 4)
+  write_record(answer$content)
+}
+
 arguments <- commandArgs(trailingOnly = TRUE)
 command <- arguments[[1]]
 args <- arguments[-1]
@@ -63,6 +98,9 @@ tryCatch(
     "batch-json" = for (value in llm_query_batch(args, schema = schema)) {
       write_record(if (is.list(value)) value$n else value)
     },
+    "message" = asked_message(args[[1]], args[[2]]),
+    "messages" = do.call(asked_messages, as.list(args)),
+    "agent" = agent(args[[1]], args[[2]], args[[3]]),
     "dag" = write_record(
       llm_dag(list(
         list(id = "a", prompt = args[[1]]),

@@ -11,6 +11,25 @@ end
 
 SCHEMA = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }.freeze
 
+PARAMETERS = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }.freeze
+TOOLS = [{ type: "function", function: { name: "double", parameters: PARAMETERS } }].freeze
+MUST = { tool_choice: "required" }.freeze
+
+def name_of(message)
+  message["tool_calls"][0]["function"]["name"]
+end
+
+def message(model, prompt)
+  asked = llm_message(prompt, model, tools: TOOLS, params: MUST)
+  result = { role: "tool", tool_call_id: asked["tool_calls"][0]["id"], content: "8" }
+  messages = [{ role: "user", content: prompt }, asked, result, { role: "user", content: "done" }]
+  write("#{name_of(asked)}\x1f#{llm_message(messages, model)["content"]}")
+end
+
+def messages(model, prompts)
+  llm_query_batch(prompts, model, tools: TOOLS, params: MUST).each { |message| write(name_of(message)) }
+end
+
 def dag(prompt)
   graph = llm_dag([{ id: "a", prompt: prompt }, { id: "b", prompt: "{{a.output}} and two" }])
   graph["outputs"]["b"]
@@ -39,6 +58,9 @@ begin
   when "stream" then llm_stream(args) { |slot| write("#{slot["index"]}\x1f#{slot["result"]}") }
   when "json" then write(llm_query(args[0], schema: SCHEMA)["n"])
   when "batch-json" then llm_query_batch(args, schema: SCHEMA).each { |it| write(it.is_a?(Hash) ? it["n"] : it) }
+  when "message" then message(*args)
+  when "messages" then messages(args[0], args.drop(1))
+  when "agent" then write(llm_message(args[2], args[0], tools: [args[1]], max_turns: 4)["content"])
   when "dag" then write(dag(args[0]))
   when "vote" then write(llm_vote(args[1], args[0].to_i).values_at("winner", "votes").join("\x1f"))
   when "budget" then write(llm_budget["usd"]["remaining"])

@@ -45,6 +45,21 @@ fn run(command: &str, args: &[&str]) -> Result<(), Error> {
                 write(&value.map_or_else(|| text(&slot), |value| value.get("n").to_string()));
             }
         }
+        "message" => message(args[0], args[1])?,
+        "messages" => {
+            for slot in fanout::batch(&args[1..], &must(args[0]))? {
+                let message = slot.as_deref().ok().and_then(Json::parse);
+                write(&message.map_or_else(|| text(&slot), |message| name_of(&message)));
+            }
+        }
+        "agent" => {
+            let options = [
+                ("model", args[0].into()),
+                ("tools", Json::List(vec![args[1].into()])),
+                ("max_turns", 4.into()),
+            ];
+            write(&fanout::message(args[2], &options)?.get("content").text());
+        }
         "dag" => {
             let task = |id: &str, prompt: &str| {
                 Json::Object(vec![
@@ -112,6 +127,58 @@ fn run(command: &str, args: &[&str]) -> Result<(), Error> {
 fn schema() -> Json {
     let text = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
     Json::parse(text).expect("JSON")
+}
+
+/// Options that make the model ask for a tool.
+fn must(model: &str) -> [(&str, Json); 3] {
+    let object = |fields: Vec<(&str, Json)>| {
+        let owned = fields.into_iter().map(|(name, value)| (name.into(), value));
+        Json::Object(owned.collect())
+    };
+    let double = object(vec![("name", "double".into()), ("parameters", schema())]);
+    let tool = object(vec![("type", "function".into()), ("function", double)]);
+    [
+        ("model", model.into()),
+        ("tools", Json::List(vec![tool])),
+        ("params", object(vec![("tool_choice", "required".into())])),
+    ]
+}
+
+fn message(model: &str, prompt: &str) -> Result<(), Error> {
+    let asked = fanout::message(prompt, &must(model))?;
+    let id = first_call(&asked).get("id").text();
+    let said = |role: &str, content: &str| {
+        vec![
+            ("role".to_string(), role.into()),
+            ("content".to_string(), content.into()),
+        ]
+    };
+    let mut result = said("tool", "8");
+    result.push(("tool_call_id".into(), id.as_str().into()));
+    let messages = Json::List(vec![
+        Json::Object(said("user", prompt)),
+        asked.clone(),
+        Json::Object(result),
+        Json::Object(said("user", "done")),
+    ]);
+    let answer = fanout::message(messages, model)?;
+    write(&format!(
+        "{}\x1f{}",
+        name_of(&asked),
+        answer.get("content").text()
+    ));
+    Ok(())
+}
+
+fn first_call(message: &Json) -> &Json {
+    match message.get("tool_calls") {
+        Json::List(calls) => &calls[0],
+        _ => &Json::Null,
+    }
+}
+
+fn name_of(message: &Json) -> String {
+    first_call(message).get("function").get("name").text()
 }
 
 /// The answers to prompts, each in a child run of its own, at the same time.
