@@ -101,11 +101,12 @@ describe("a query", () => {
     await quietly(() => Promise.all(prompts(50).map((prompt) => run.query({ prompt, model: "up/jitter/40" }))));
     const { rows, logRows } = since(before, await costsOf(run));
     expect(rows - ALARM_ROWS).toBeLessThanOrEqual(2 * 50);
-    const { acquireMany = 0, settleMany = 0, openCredit = 0, reportCredit = 0, ...others } = ownCalls(run);
+    const { acquire = 0, acquireMany = 0, settleMany = 0, openCredit = 0, reportCredit = 0, ...others } = ownCalls(run);
     expect(others).toEqual({});
     expect(openCredit + reportCredit).toBeLessThanOrEqual(10);
-    // The first asks by itself; what arrives meanwhile asks together. A settlement has a call of its own at most.
-    expect(acquireMany).toBeLessThanOrEqual(25);
+    // The first asks by itself; what arrives meanwhile asks together, and what has waited for long, as on a busy machine, asks
+    // once more. A settlement has a call of its own at most.
+    expect(acquireMany + acquire).toBeLessThanOrEqual(25);
     expect(settleMany).toBeLessThanOrEqual(50);
     expect(logRows).toBeLessThanOrEqual(logRowsMax(50));
     expect(ofType(await logOf(run), "slot_completed")).toHaveLength(50);
