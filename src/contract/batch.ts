@@ -46,6 +46,7 @@ import {
   errorStyle,
   errorStyleOf,
   label,
+  narrowedBy,
   onExhausted,
   ONE_CONTENT,
   percentiles,
@@ -212,17 +213,6 @@ const tierFailure = z.object({
   tier: z.enum(TIER_NAMES),
   code: z.string(),
   message: z.string(),
-});
-
-/** What kept a group narrower than its width, and what to do about it. */
-const narrowedBy = z.object({
-  by: z.literal("budget"),
-  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]),
-  width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
-  of: z.int().meta({ description: "Calls that the group may have in flight" }),
-  share: z.number().meta({ description: "For which share of the group's time others waited" }),
-  per_call: z.number().meta({ description: "What each call reserves, in the dimension" }),
-  remedy: z.string(),
 });
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */

@@ -210,3 +210,14 @@ export const REGIONS = [
   "me",
 ] as const;
 export type Region = (typeof REGIONS)[number];
+
+/** What kept a group narrower than its width, and what to do about it. */
+export const narrowedBy = z.object({
+  by: z.literal("budget"),
+  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]),
+  width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
+  of: z.int().meta({ description: "Calls that the group may have in flight" }),
+  share: z.number().meta({ description: "For which share of the group's time others waited" }),
+  per_call: z.number().meta({ description: "What each call reserves, in the dimension" }),
+  remedy: z.string(),
+});

@@ -25,7 +25,17 @@ import {
 } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { zodReason } from "./errors.ts";
-import { errorStyle, label, onExhausted, percentiles, queryInt, queryNumber, REGIONS, wantedTier } from "./fields.ts";
+import {
+  errorStyle,
+  label,
+  narrowedBy,
+  onExhausted,
+  percentiles,
+  queryInt,
+  queryNumber,
+  REGIONS,
+  wantedTier,
+} from "./fields.ts";
 import { groupWaits } from "./groups.ts";
 import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
@@ -299,6 +309,9 @@ const runQueue = z
     in_flight: z.int(),
     queued: z.int(),
     waiting_for: groupWaits.meta({ description: "What the queued calls wait for; their `slots` add up to `queued`" }),
+    narrowed_by: narrowedBy.optional().meta({
+      description: "Why fewer calls of a group are in flight than it may have; absent: as many are",
+    }),
   })
   .meta({ id: "RunQueue" });
 

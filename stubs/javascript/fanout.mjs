@@ -103,7 +103,9 @@ function functionsOf(token) {
     if (list.length === 0) return [];
     const named = optionsOf(model, options);
     const wanted = named?.tools?.some((tool) => !isText(tool)) ? asking(named) : named;
-    const { results, items = [] } = await call("/batch", "results", keyedRequest(batchOf(list), wanted));
+    const answer = await call("/batch", "results", keyedRequest(batchOf(list), wanted));
+    sayNarrowed(answer);
+    const { results, items = [] } = answer;
     const name = wanted?.include?.includes("message") ? "message" : "json";
     if (results?.length === list.length)
       return results.map((text, at) => (name in { ...items[at] } ? items[at][name] : text));
@@ -120,7 +122,10 @@ function functionsOf(token) {
     const request = { ...keyedRequest(batchOf(list), optionsOf(model, options)), token, streams: true };
     const seen = new Set();
     for await (const event of exchange("/batch", request)) {
-      if (event.type === "group_completed") return event;
+      if (event.type === "group_completed") {
+        sayNarrowed(event);
+        return event;
+      }
       // A repeated request streams all slots once more.
       if (event.type !== "slot" || seen.has(event.index)) continue;
       seen.add(event.index);
@@ -144,7 +149,9 @@ function functionsOf(token) {
   async function llmMap(context, prompt, { size = 8_000, by = "chars", overlap = 0, ...options } = {}) {
     const id = /^ctx_[0-9a-f]{32}$/.test(context) ? context : await llmContext(context, { signal: options.signal });
     const fields = { over: { context: id, split: { by, size, overlap } }, prompt };
-    return (await call("/batch", "results", keyedRequest(fields, options))).results;
+    const answer = await call("/batch", "results", keyedRequest(fields, options));
+    sayNarrowed(answer);
+    return answer.results;
   }
 
   /**
@@ -376,6 +383,13 @@ const interrupts = {
     globalThis.process.kill(globalThis.process.pid, "SIGINT");
   },
 };
+
+/** Says on standard error why few calls of a batch ran at once, and what helps. */
+function sayNarrowed({ metrics }) {
+  const by = metrics?.narrowed_by;
+  if (by === undefined) return;
+  console.error(`fanout: the budget let ${by.width} of ${by.of} calls run at once. To run more, ${by.remedy}.`);
+}
 
 /** Cancels requests and says what became of them. */
 async function cancelled(requests) {

@@ -258,6 +258,8 @@ async def llm_stream(prompts, model=None, **options):
         fields = {"items": items}
     fields = {**fields, **_optional(model=model), **options}
     async for event in _exchange("/batch", fields, last="group_completed"):
+        if event["type"] == "group_completed":
+            _say_narrowed(event)
         yield event
 
 
@@ -297,7 +299,9 @@ async def llm_map(
         context = await llm_context(context)
     over = {"context": context, "split": {"by": by, "size": size, "overlap": overlap}}
     fields = {"over": over, "prompt": prompt, **_optional(model=model), **options}
-    return (await _call("/batch", fields, expects="results"))["results"]
+    answer = await _call("/batch", fields, expects="results")
+    _say_narrowed(answer)
+    return answer["results"]
 
 
 async def llm_retry(group):
@@ -586,6 +590,15 @@ def _ended_line(replies):
     if len(ids) == 1 and calls > 1:
         return line + f" llm_retry({ids[0]!r}) makes the rest and returns all answers."
     return line + " With an idempotency_key, answers are kept for the next time."
+
+
+def _say_narrowed(group):
+    """Says on standard error why few calls of a batch ran at once, and what helps."""
+    by = group.get("metrics", {}).get("narrowed_by")
+    if by is not None:
+        calls = f"{by['width']} of {by['of']} calls run at once"
+        line = f"fanout: the budget let {calls}. To run more, {by['remedy']}."
+        print(line, file=sys.stderr, flush=True)
 
 
 def _usd(usd):

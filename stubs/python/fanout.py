@@ -157,6 +157,7 @@ def llm_query_batch(prompts, model=None, tools=None, **options):
     if not prompts:
         return []
     answer = _call("/batch", fields, expects="results")
+    _say_narrowed(answer)
     results = answer["results"]
     if len(results) != len(prompts):
         message = f"sent {len(prompts)} prompts, got {len(results)} results"
@@ -194,6 +195,7 @@ def llm_stream(prompts, model=None, **options):
                 seen.add(key)
                 yield event
             if key == "group_completed":
+                _say_narrowed(event)
                 return
         raise ConnectionError("the answer ended before its group_completed line")
 
@@ -227,7 +229,9 @@ def llm_map(context, prompt, size=8000, by="chars", overlap=0, model=None, **opt
         context = llm_context(context)
     over = {"context": context, "split": {"by": by, "size": size, "overlap": overlap}}
     fields = {"over": over, "prompt": prompt, "model": model, **options}
-    return _call("/batch", fields, expects="results")["results"]
+    answer = _call("/batch", fields, expects="results")
+    _say_narrowed(answer)
+    return answer["results"]
 
 
 def llm_dag(tasks, **options):
@@ -597,6 +601,15 @@ def _ended(done):
     return (
         f"{line} llm_retry({done['ids'][0]!r}) makes the rest and returns all answers."
     )
+
+
+def _say_narrowed(group):
+    """Says on standard error why few calls of a batch ran at once, and what helps."""
+    by = group.get("metrics", {}).get("narrowed_by")
+    if by is not None:
+        calls = f"{by['width']} of {by['of']} calls run at once"
+        line = f"fanout: the budget let {calls}. To run more, {by['remedy']}."
+        print(line, file=sys.stderr, flush=True)
 
 
 def _usd(usd):

@@ -182,8 +182,28 @@ export interface GroupCompleted {
   execution_ms: number;
   cost: number;
   usage: Usage;
+  metrics: GroupMetrics;
   /** With `at_least`: indexes of the slots that did not complete. */
   missing?: number[];
+}
+/** How a group ran. `narrowed_by`: why fewer calls ran at once than it may have; absent: as many did. */
+export interface GroupMetrics {
+  wall_ms: number;
+  speedup: number | null;
+  peak_parallel: number;
+  success_rate: number | null;
+  narrowed_by?: NarrowedBy;
+  [field: string]: unknown;
+}
+/** `width` of `of` calls ran at once for a `share` of the time; each reserves `per_call` of the `dimension`. */
+export interface NarrowedBy {
+  by: "budget";
+  dimension: "usd" | "calls" | "prompt_tokens" | "completion_tokens" | "new_tokens";
+  width: number;
+  of: number;
+  share: number;
+  per_call: number;
+  remedy: string;
 }
 export type WithSchema<Options> = Options & { schema: Record<string, unknown> | boolean };
 /** A task of a graph: `{{id.output}}` in its prompt is the output of another one. */

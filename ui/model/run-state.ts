@@ -2,6 +2,7 @@
 import { addDuration, noDurations } from "../../src/run/measures/percentiles.ts";
 import type { Attempt, Call, CallState } from "./call.ts";
 import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
+import { narrowingIn } from "./narrowing.ts";
 
 export type GroupState = {
   id: string;
@@ -59,6 +60,8 @@ export class RunState {
   dearestUsd = 0;
   /** The part of it that is charged at its reservation, because the upstream's bill is unknown. */
   estimatedUsd = 0;
+  /** What has kept the last of its narrow groups narrow, in words; null = none was. */
+  narrowing: string | null = null;
   retries = 0;
   /** How long calls took and were queued whose last attempt has ended, as the run's document counts them. */
   readonly times = { latency: noDurations(), queued: noDurations() };
@@ -186,6 +189,7 @@ export class RunState {
     state.endMs = atMs;
     state.count = numberOf(fields, "count");
     state.status = textOf(fields, "status");
+    this.narrowing = narrowingIn(fields) ?? this.narrowing;
   }
 
   #attemptStarted(line: LogLine): void {

@@ -45,6 +45,7 @@ export function Facts({ state, version, document, queue, nowMs, isLoaded }: Prop
       </dl>
       {forecast !== null && <p class={forecast.isShort ? "forecast slow" : "forecast"}>{forecast.text}</p>}
       {isOpen && <Waits queue={queue} />}
+      <Narrowing text={isOpen ? (queue?.narrowing ?? null) : state.narrowing} />
       <div class="bars">
         <Calls state={state} version={version} total={total} ended={ended} isLive={isOpen && queue !== null} />
         <Money state={state} version={version} document={document} />
@@ -101,6 +102,11 @@ function Waits({ queue }: { queue: QueueLook | null }) {
       .
     </p>
   );
+}
+
+/** Why fewer calls run, or have run, at once than the run allows, and what helps. */
+function Narrowing({ text }: { text: string | null }) {
+  return text === null ? null : <p class="waits narrowing">{text}</p>;
 }
 
 /**

@@ -62,7 +62,9 @@ export const runHandlers = {
 async function queueOf(c: Context<AppEnv>, runId: string): Promise<object> {
   const look = await new RunCaller(c.env, runId).callWithRetry<QueueLook | null>((run) => run.queueLook());
   if (look === null) throw notFound(runId);
-  return { in_flight: look.inFlight, queued: look.queued, waiting_for: shownWaits(look.waits) };
+  const { inFlight, queued, waits, narrowedBy } = look;
+  const narrowed = narrowedBy === undefined ? {} : { narrowed_by: narrowedBy };
+  return { in_flight: inFlight, queued, waiting_for: shownWaits(waits), ...narrowed };
 }
 
 /** Opens a root run for the operator, or a child run inside the run whose token the request has. */

@@ -491,10 +491,19 @@ export class Group {
     return this.graph === null ? this.tiers.failures : withFailures(this.tiers.failures, this.graph.lostTasks());
   }
 
+  /** What has kept it narrower than it may be; null = nothing for long. */
+  narrowedBy(nowMs: number): NarrowedBy | null {
+    return this.narrowing.shown(this.#wallMs(nowMs), nowMs);
+  }
+
+  #wallMs(nowMs: number): number {
+    return Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
+  }
+
   metrics(nowMs: number): GroupMetrics {
-    const wallMs = Math.max(0, (this.endedAtMs ?? nowMs) - this.header.openedAtMs);
+    const wallMs = this.#wallMs(nowMs);
     const tried = this.#ended.length - (this.#drained?.cause === "stop" ? this.counts.cancelled : 0);
-    const narrowedBy = this.narrowing.shown(wallMs, nowMs);
+    const narrowedBy = this.narrowedBy(nowMs);
     return {
       wall_ms: wallMs,
       sequential_ms: this.#sequentialMs,

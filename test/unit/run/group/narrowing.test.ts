@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { queueLook } from "../../../../src/run/steps/queue-look.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import { alike, success, TestEngine } from "../../../support/engine.ts";
@@ -30,6 +31,16 @@ describe("the metrics of a group", () => {
       per_call: expect.closeTo(3e-7, 10),
       remedy: expect.stringContaining("lower max_tokens"),
     });
+  });
+
+  it("are in a look at the run's queue as long as it is open", () => {
+    const { group, end, engine } = groupUnder(700, 4);
+    end(0, 100);
+    end(1, 200);
+    expect(queueLook(engine.state, 200).narrowedBy).toEqual(group.metrics(200).narrowed_by);
+    end(2, 300);
+    end(3, 400);
+    expect([group.done, queueLook(engine.state, 400)]).toEqual([true, { inFlight: 0, queued: 0, waits: [] }]);
   });
 
   it("say nothing where only its last calls have waited, or none has", () => {
