@@ -156,6 +156,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
     ...limits,
     ...(hedge === undefined ? {} : { hedge }),
     ...(isPulled(upstream) ? { isPulled: true as const } : {}),
+    ...(upstream.abortCost === "seen" ? { abortCost: "seen" as const } : {}),
     ...(upstream.traces === undefined ? {} : { getsTrace: true as const }),
     ...batchOf(upstream, price),
     ...(routed === null ? {} : { unbounded: [routed] }),

@@ -187,4 +187,32 @@ describe("with aggregation of streams", () => {
       expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + completionNanoUsd * 1_000);
     },
   );
+
+  it("costs what was seen where a batch is cancelled, whoever executes it", async () => {
+    let isStreaming = (): void => undefined;
+    const streaming = new Promise<void>((resolve) => (isStreaming = resolve));
+    upstream.serve(async ({ body }, reply) => {
+      reply.begin({ headers: { "content-type": "text/event-stream" } });
+      for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
+      // The gateway reads what was written.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      isStreaming();
+    });
+    const run = await place.openRun(BUDGET);
+    const json = { prompts: ["one two"], model: "seen/m", max_tokens: 3_000 };
+    const headers = { prefer: "respond-async" };
+    const { id } = z
+      .object({ id: z.string() })
+      .parse((await run.send("/batch", { method: "POST", json, headers })).json);
+    await streaming;
+    await run.send(`/groups/${id}`, { method: "DELETE" });
+    const ended = await run.send(`/groups/${id}?wait_ms=20000`);
+    expect(ended.json).toMatchObject({
+      status: "cancelled",
+      counts: { cancelled: 1 },
+      errors: [{ code: "cancelled" }],
+    });
+    const promptNanoUsd = (await documentOf(run)).budget.prompt_tokens.spent * 1_000;
+    expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + 2 * (3 + 512) * 1_000);
+  });
 });

@@ -77,6 +77,8 @@ export type Target = {
   cache?: TargetCache;
   /** When its calls get a second attempt beside a slow one; absent = never, unless they ask for it. */
   hedge?: HedgeRule;
+  /** Set if an attempt that is aborted costs what was seen of its stream, which its executor reports; absent = its reservation. */
+  abortCost?: "seen";
   /** Whether the upstream gets its client's trace; absent = it does not. */
   getsTrace?: true;
   /** How its calls go through its provider's batches; absent = the provider sells none, or its price is not known. */

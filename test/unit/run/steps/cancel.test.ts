@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../../src/run/money/ledger.ts";
 import { cancelGroup, cancelSlot, giveUp } from "../../../../src/run/steps/cancel.ts";
 import { drainGroup } from "../../../../src/run/steps/end-slot.ts";
-import { settle } from "../../../../src/run/steps/settle.ts";
+import { expireLeases, settle } from "../../../../src/run/steps/settle.ts";
+import { LEASE_TTL_MS } from "../../../../src/limits.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";
 import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
@@ -41,6 +42,33 @@ describe("a group that is cancelled", () => {
       { state: "cancelled", attempts: 1, costNanoUsd: 300, estimated: true, latencyMs: 20, reason: STOPPED },
     ]);
     expect(groups).toEqual([group]);
+  });
+
+  it("charges what was seen of streams where an abort costs that, once their executors have reported it", () => {
+    const targets = [makeTarget({ abortCost: "seen" })];
+    const engine = new TestEngine({ limits: { usd: 10_000 }, width: 2, targets });
+    const group = engine.open(alike(3));
+    engine.startAll(0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expect(engine.state.givenUp.takeOfLanes()).toEqual(new Map([[0, [attemptOf(1, 0), attemptOf(1, 1)]]]));
+    expect([group.status, group.counts.queued, engine.startAll(20)]).toEqual(["running", 0, []]);
+    const facts = { class: "unknown", reason: STOPPED, answered: false, retryAfterMs: null, latencyMs: 30 } as const;
+    const seen = { promptTokens: 10, completionTokens: 2 };
+    settle(engine.state, attemptOf(1, 0), { kind: "failure", ...facts, seen }, 30);
+    settle(engine.state, attemptOf(1, 1), { kind: "failure", ...facts }, 30);
+    expect([group.status, group.counts.cancelled]).toEqual(["cancelled", 3]);
+    const { spent, reserved } = engine.state.ledger;
+    // Less than the reservations of 300 each, of which that of the attempt without a stream stays.
+    expect([spent.usd > 300, spent.usd < 600, reserved.usd]).toEqual([true, true, 0]);
+  });
+
+  it("charges the reservation of an aborted attempt whose executor never reports", () => {
+    const engine = new TestEngine({ limits: { usd: 10_000 }, targets: [makeTarget({ abortCost: "seen" })] });
+    const group = engine.open(alike(1));
+    engine.startAll(0);
+    cancelGroup(engine.state, group, STOPPED, 20);
+    expireLeases(engine.state, LEASE_TTL_MS + 1);
+    expect([group.done, engine.state.ledger.spent.usd, engine.startAll(LEASE_TTL_MS + 1)]).toEqual([true, 300, []]);
   });
 
   it("notes for each lane which of its attempts must stop, and none of another group", () => {
