@@ -2,7 +2,7 @@
 import { durationText, usdText } from "../batch/progress.mjs";
 import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, ID_CHARS_SHOWN, json } from "./gateway.mjs";
 import { amountOf, parsed, wrong } from "./options.mjs";
-import { costAndTime, listAt, numberAt, tableText, textAt } from "./table.mjs";
+import { costAndTime, listAt, numberAt, sumAt, tableText, textAt } from "./table.mjs";
 
 const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--min-usd X] [--limit N] [--json] ${GATEWAY_USAGE}
 
@@ -57,7 +57,6 @@ export function unreadText(page) {
 /** @param {unknown} run */
 export function rowOf(run) {
   const limit = numberAt(run, "budget", "usd", "limit");
-  const rate = numberAt(run, "metrics", "success_rate");
   const calls = numberAt(run, "stats", "total_queries");
   return [
     textAt(run, "id").slice(0, ID_CHARS_SHOWN),
@@ -67,7 +66,7 @@ export function rowOf(run) {
     limit === 0 ? "–" : usdText(limit),
     calls,
     numberAt(run, "stats", "pending_queries"),
-    numberAt(run, "metrics", "attempts") === 0 ? "–" : `${Math.round((1 - rate) * 100)}%`,
+    sumAt(run, "metrics", "failures"),
     durationText(Date.now() - Date.parse(textAt(run, "created_at"))),
   ];
 }

@@ -32,6 +32,13 @@ export function numberAt(value, ...path) {
   return typeof found === "number" ? found : 0;
 }
 
+/** The sum of the numbers in an object by its path; 0 if there are none. @param {unknown} value @param {...string} path */
+export function sumAt(value, ...path) {
+  const found = at(value, path);
+  if (typeof found !== "object" || found === null) return 0;
+  return Object.values(found).reduce((sum, each) => sum + (typeof each === "number" ? each : 0), 0);
+}
+
 /** The same as a text; "" if there is none. @param {unknown} value @param {...string} path */
 export function textAt(value, ...path) {
   const found = at(value, path);

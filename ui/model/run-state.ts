@@ -169,9 +169,10 @@ export class RunState {
 
   #groupStarted({ group, atMs, fields }: LogLine): void {
     if (group === null) return;
-    const count = numberOf(fields, "count");
     const tasks = typeof fields["tasks"] === "number" ? fields["tasks"] : null;
-    Object.assign(this.#groupAt(group, atMs), { count, tasks, retryOf: textOf(fields, "retry_of") });
+    const state = this.#groupAt(group, atMs);
+    state.count = countOf(state, numberOf(fields, "count"));
+    Object.assign(state, { tasks, retryOf: textOf(fields, "retry_of") });
   }
 
   #groupAt(id: string, atMs: number): GroupState {
@@ -187,7 +188,7 @@ export class RunState {
     const state = group === null ? undefined : this.groups.get(group);
     if (state === undefined) return;
     state.endMs = atMs;
-    state.count = numberOf(fields, "count");
+    state.count = countOf(state, numberOf(fields, "count"));
     state.status = textOf(fields, "status");
     this.narrowing = narrowingIn(fields) ?? this.narrowing;
   }
@@ -292,7 +293,7 @@ export class RunState {
     if (group === undefined) this.single.push(call);
     else {
       group.calls.push(call);
-      group.count = Math.max(group.count, group.calls.length);
+      group.count = countOf(group, Math.max(group.count, group.calls.length));
     }
     return call;
   }
@@ -311,6 +312,14 @@ export class RunState {
     else this.inFlight.push({ atMs, count });
     this.mostInFlight = Math.max(this.mostInFlight, count);
   }
+}
+
+/**
+ * How many calls count as the group's that is announced with so many. Single calls that arrive together are announced when the group is
+ * closed: the log may have named the first of them without it, so that it counts by itself.
+ */
+function countOf({ calls }: GroupState, announced: number): number {
+  return calls[0]?.index === null ? calls.length : announced;
 }
 
 /** What an attempt adds to the time of its call: beside another one that goes on, the time until that began. */

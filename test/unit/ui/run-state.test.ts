@@ -82,6 +82,15 @@ describe("the state of a run on its page", () => {
     expect(stateOf(lines).total).toBe(3);
   });
 
+  it("counts a call once that the log has named before another one joined its window", () => {
+    const named = (id: string) => ({ index: null, call_id: id, attempt: 1, queued_ms: 0, reserved: {} });
+    const ended = (id: string) => ({ index: null, call_id: id, status: "completed", usage: { cost: 0 } });
+    const lines = new Lines().add(0, "attempt_started", named("a"), null).add(1, "slot_completed", ended("a"), null);
+    lines.add(2, "attempt_started", named("b")).add(3, "slot_completed", ended("b"));
+    const state = stateOf(lines.add(4, "group_started", { count: 2 }).add(4, "group_completed", { count: 2 }));
+    expect([state.total, state.endedCalls, state.skipped, state.counts.completed]).toEqual([2, 2, 0, 2]);
+  });
+
   it("keeps the number of calls in flight over time, one point a millisecond", () => {
     const lines = new Lines().started(1, 0).started(1, 1).started(3, 2).ended(4, 0);
     expect(stateOf(lines).inFlight).toEqual([
