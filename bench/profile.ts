@@ -1,6 +1,6 @@
 /**
- * `node bench/profile.ts query|replay|keyed|batch|dag|native|read|js [--paced] [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
- * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query`, of
+ * `node bench/profile.ts query|chat|replay|keyed|batch|dag|native|read|js [--paced] [--at=48] [--seconds=5] [--interval-us=200] [--top=30] [--by=self|total] [--new-runs] [--strict]`:
+ * where the gateway's isolate spends its time under load. `--at` is the concurrency of `query`, of `chat` (`/v1`), of
  * its calls again (`replay`, and `keyed` with Idempotency-Keys), and of the streams (`native`, `read`, `js`; with `--paced`, an event every 5 ms),
  * the width of `batch`; `dag` is a graph of 10,000 tasks with an output in each prompt; with `--new-runs` every batch opens its own run, with `--strict` no credit is leased. Prints files, functions and lines by self time
  * (or by time with callees), and leaves the
@@ -17,7 +17,7 @@ import { openRecordedRun, replay } from "./load/replays.ts";
 import { loadPaced } from "./load/paced.ts";
 import { loadStreams } from "./load/stream.ts";
 import { STREAM_API_KEY, streamTarget } from "./servers/streaming.ts";
-import { queryTarget } from "./suites/query.ts";
+import { chatTarget, queryTarget } from "./suites/query.ts";
 import type { Server } from "./servers/process.ts";
 import { writeResult } from "./results.ts";
 import { gatewayBundle, openRun, startGateway, startUpstream } from "./servers/servers.ts";
@@ -37,7 +37,7 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 });
-const WHATS = ["query", "replay", "keyed", "batch", "dag", "native", "read", "js"] as const;
+const WHATS = ["query", "chat", "replay", "keyed", "batch", "dag", "native", "read", "js"] as const;
 const what = WHATS.find((each) => each === positionals[0]);
 if (what === undefined) {
   console.error(`node bench/profile.ts ${WHATS.join("|")}`);
@@ -52,8 +52,8 @@ const GRAPH_TASKS = 10_000;
 
 /** Calls answered under load for `ms`. */
 async function callsDuring(gateway: Server, token: string, ms: number): Promise<number> {
-  if (what === "query") {
-    const target = queryTarget(gateway, token);
+  if (what === "query" || what === "chat") {
+    const target = what === "query" ? queryTarget(gateway, token) : chatTarget(gateway, token);
     return (await load({ ...target, concurrency: at, requests: 1_000_000, msMax: ms })).requests;
   }
   if (what === "replay" || what === "keyed")

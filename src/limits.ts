@@ -870,6 +870,8 @@ export const BATCH_PAUSE_MS_MAX = 8;
  * of its thread.
  */
 export const BATCH_STREAMS_PER_MS = 8;
+/** Secrets of upstreams whose search is prepared: more than an operator configures, and 300 bytes each. */
+export const SECRETS_PREPARED_MAX = 1_024;
 /** Longest wait for the rest of the copy of a stream that was stopped, ms: the runtime has it, and ends it at once. */
 export const COPY_REST_MS_MAX = 1_000;
 /** Mean latency of a model from which its calls are requested as streams, ms: common proxies give up at 30 s and up. */

@@ -7,12 +7,15 @@ import { crossOrigin } from "./cors.ts";
 import type { Reason, Spent } from "../errors.ts";
 import { Refusal, toWire, withJitter } from "../errors.ts";
 import { drain } from "../contract/body.ts";
+import { patternOf } from "../contract/routes/record.ts";
+import { ROUTES } from "../contract/routes/table.ts";
 import { REFUSED_BODY_BYTES_MAX } from "../limits.ts";
 import { anthropicError, isAnthropicPath } from "./relay/anthropic-error.ts";
 import { dialectError } from "./dialect-error.ts";
 import { isDialectPath } from "./dialect-path.ts";
 import { methodsOf, missingPath } from "./missing-path.ts";
 import { refusedFor } from "./refused.ts";
+import { KeptMatches } from "./kept-matches.ts";
 import { mountRoutes } from "./mount.ts";
 
 /** Effects of the application. `log` takes what an operator must see and a client must not. */
@@ -25,6 +28,8 @@ export type AppDeps = {
   random: () => number;
 };
 
+const PATHS_WITHOUT_PARAMETERS = ROUTES.map(patternOf).filter((path) => !/[:*?]/.test(path));
+
 const RUNTIME_DEPS: AppDeps = {
   now: () => Date.now(),
   newRequestId: () => crypto.randomUUID(),
@@ -35,7 +40,7 @@ const RUNTIME_DEPS: AppDeps = {
 /** The application, ready to `fetch`. Tests replace its effects. */
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   // hono's router of regular expressions refuses `/dag/validate` beside `/dag/:id/retry`.
-  const app = new Hono<AppEnv>({ router: new TrieRouter() });
+  const app = new Hono<AppEnv>({ router: new KeptMatches(new TrieRouter(), PATHS_WITHOUT_PARAMETERS) });
   app.use(acceptedAt(deps.now));
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
@@ -88,11 +93,10 @@ function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
     const sent = c.req.header("x-request-id");
     const id = sent !== undefined && REQUEST_ID.test(sent) ? sent : newRequestId();
     c.set("requestId", id);
-    c.header("x-request-id", id);
     await next();
-    // Answers that the context did not create lack it, and a relayed one may carry the upstream's.
+    // Routes of calls set it with all of their headers.
     if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
     // The name by which Anthropic's clients know it.
-    if (isAnthropicPath(c.req.path)) c.header("request-id", id);
+    if (isAnthropicPath(c.req.path) && c.res.headers.get("request-id") !== id) c.header("request-id", id);
   };
 }

@@ -31,7 +31,18 @@ type Secrets = Pick<Upstream, "apiKey" | "keys" | "auth" | "headers">;
 /**
  * This upstream's own keys, whichever of them was sent, and the configured header values that are long enough to be secrets.
  */
-export function ownSecrets({ apiKey, keys, auth, headers }: Secrets): string[] {
+export function ownSecrets(upstream: Secrets): readonly string[] {
+  const known = secretsOf.get(upstream);
+  if (known !== undefined) return known;
+  const secrets = secretsIn(upstream);
+  secretsOf.set(upstream, secrets);
+  return secrets;
+}
+
+/** The secrets of each upstream as it is configured: every answer is searched for them several times. */
+const secretsOf = new WeakMap<Secrets, readonly string[]>();
+
+function secretsIn({ apiKey, keys, auth, headers }: Secrets): string[] {
   const own = apiKey === null || apiKey === "" ? [] : [apiKey];
   const secrets = (keys !== undefined ? keys.map(({ key }) => key) : own).flatMap((key) => secretParts(key, auth));
   for (const name in headers) {

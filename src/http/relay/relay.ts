@@ -21,8 +21,10 @@ import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { clientTrace } from "../client-trace.ts";
 import { recordingOf } from "../recording.ts";
+import { remainingUsdText } from "../under-run.ts";
 import { panelFor } from "../native/combining/panel.ts";
 import { chatWithPanel } from "./panel.ts";
+import { isAnthropicPath } from "./anthropic-error.ts";
 import { relayedError } from "./relay-error.ts";
 
 /** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
@@ -66,7 +68,15 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
     case "failed":
       return relayedError(end, usage.attempts === 0 ? null : spentOf(usage));
     case "answered": {
-      const headers = { ...end.headers };
+      const requestId = c.get("requestId");
+      // All headers at once, as of /query: each one set later copies the answer, or costs as much as the first five.
+      const headers: Record<string, string> = {
+        ...end.headers,
+        "x-request-id": requestId,
+        "x-fanout-run": runId,
+        "x-fanout-budget-remaining-usd": remainingUsdText(usage.remainingNanoUsd),
+      };
+      if (isAnthropicPath(c.req.path)) headers["request-id"] = requestId;
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
       if (end.upstream !== undefined) headers["x-fanout-upstream"] = end.upstream;
       return new Response(end.body, { status: end.status, headers });

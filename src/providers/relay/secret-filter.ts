@@ -1,4 +1,5 @@
 /** Finds one secret in bytes that come in pieces: in plain, or with JSON escapes. */
+import { SECRETS_PREPARED_MAX } from "../../limits.ts";
 import { ESCAPE_BACKSLASHES_MAX, REDACTED, SHORT_ESCAPED } from "../redact.ts";
 import type { Found } from "../formats/stream/split-secret.ts";
 import { joined } from "../read-body.ts";
@@ -30,7 +31,7 @@ type Wanted = {
   isShortEscaped: boolean;
 };
 
-/** One for each secret that was searched for, as many as are configured: every stream of an upstream has the same. */
+/** One for each secret that was searched for: every answer of an upstream has the same. */
 const wanted = new Map<string, Wanted>();
 
 function wantedOf(secret: string): Wanted {
@@ -40,6 +41,8 @@ function wantedOf(secret: string): Wanted {
   const has = new Uint8Array(256);
   for (const byte of bytes) has[byte] = 1;
   const fresh = { bytes, has, anchor: anchorOf(bytes), isShortEscaped: SHORT_ESCAPED.test(secret) };
+  // Tokens that are fetched are new every hour.
+  if (wanted.size >= SECRETS_PREPARED_MAX) wanted.clear();
   wanted.set(secret, fresh);
   return fresh;
 }

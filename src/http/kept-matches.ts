@@ -1,0 +1,36 @@
+/** A router that looks for the handlers of a path without parameters once: the routes of calls have such paths. */
+import type { Result, Router } from "hono/router";
+
+export class KeptMatches<T> implements Router<T> {
+  readonly name = "KeptMatches";
+  readonly #router: Router<T>;
+  readonly #kept: ReadonlySet<string>;
+  readonly #matches = new Map<string, Result<T>>();
+
+  /**
+   * @param router Answers for all other paths.
+   * @param paths What is kept, one match for each method: clients may send any other path, and so would fill the memory.
+   */
+  constructor(router: Router<T>, paths: Iterable<string>) {
+    this.#router = router;
+    this.#kept = new Set(paths);
+  }
+
+  add(method: string, path: string, handler: T): void {
+    this.#matches.clear();
+    this.#router.add(method, path, handler);
+  }
+
+  match(method: string, path: string): Result<T> {
+    if (!this.#kept.has(path) || !METHODS.has(method)) return this.#router.match(method, path);
+    const key = `${method} ${path}`;
+    const known = this.#matches.get(key);
+    if (known !== undefined) return known;
+    const found = this.#router.match(method, path);
+    this.#matches.set(key, found);
+    return found;
+  }
+}
+
+/** The methods of routes. Clients may send any other. */
+const METHODS: ReadonlySet<string> = new Set(["GET", "POST", "PUT", "PATCH", "DELETE"]);
