@@ -1,5 +1,5 @@
 /** Prompts and answers of attempts for exported traces, where the operator wants them there. */
-import type { CallBody, Endpoint, Outcome, SpanContent } from "../../call.ts";
+import type { Answer, CallBody, Endpoint, Outcome, SpanContent } from "../../call.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { OTLP_CONTENT_READ_BYTES_MAX } from "../../limits.ts";
@@ -10,14 +10,13 @@ import type { Upstream } from "../../providers/config/types.ts";
 import type { ExchangeDeps } from "../../providers/exchange.ts";
 import { withoutOwnSecrets } from "../../providers/redact.ts";
 import { AnswerCopy } from "../cassettes/answer.ts";
-import { inputJson, instructionsJson, outputJson, type Asked } from "./messages.ts";
+import { inputJson, instructionsJson, outputJson, type Asked, type Said } from "./messages.ts";
 
 /** The outcome of a call with its prompt and answer; unchanged unless the upstream's content is exported. */
 export function withContent(upstream: Upstream, { raw, ...body }: CallBody, outcome: Outcome): Outcome {
   if (upstream.exportsContent !== true) return outcome;
   const asked = raw === undefined ? body : askedIn(raw.json);
-  const text = outcome.kind === "success" ? outcome.text : null;
-  return described(upstream, asked, outcome, text);
+  return described(upstream, asked, outcome, outcome.kind === "success" ? saidIn(outcome) : null);
 }
 
 /** A relayed request whose answer is copied on its way. */
@@ -48,23 +47,22 @@ export class RelayedContent {
 
   /** The outcome with the prompt and the answer. */
   in(outcome: Outcome): Outcome {
-    const text = outcome.kind === "success" ? this.#text() : null;
-    return described(this.#upstream, this.#asked, outcome, text);
+    return described(this.#upstream, this.#asked, outcome, outcome.kind === "success" ? this.#said() : null);
   }
 
   /** Null for an answer that has no text, or is too long, or of a stream that nothing here assembles. */
-  #text(): string | null {
+  #said(): Said | null {
     const { answer } = this.#copy;
     if (answer === null) return null;
     const whole = answer.chunks.join("");
-    if (!answer.contentType.includes("text/event-stream")) return answerText(this.#endpoint, tryParse(whole));
+    if (!answer.contentType.includes("text/event-stream")) return saidBy(this.#endpoint, whole);
     if (this.#endpoint !== "chat" && this.#endpoint !== "messages") return null;
     const read = aggregateStream(this.#endpoint, new TextEncoder().encode(whole), "clean");
-    return read.kind === "answer" ? answerText(this.#endpoint, tryParse(read.text)) : null;
+    return read.kind === "answer" ? saidBy(this.#endpoint, read.text) : null;
   }
 }
 
-function described(upstream: Upstream, asked: Asked, outcome: Outcome, text: string | null): Outcome {
+function described(upstream: Upstream, asked: Asked, outcome: Outcome, said: Said | null): Outcome {
   const clean = (json: string): string => withoutOwnSecrets(json, upstream);
   const system = instructionsJson(asked);
   const input = inputJson(asked);
@@ -72,7 +70,7 @@ function described(upstream: Upstream, asked: Asked, outcome: Outcome, text: str
   const content: SpanContent = {
     ...(system === null ? {} : { system: clean(system) }),
     ...(input === null ? {} : { input: clean(input) }),
-    ...(text === null ? {} : { output: clean(outputJson(text, finishReason)) }),
+    ...(said === null ? {} : { output: clean(outputJson(said, finishReason)) }),
   };
   return { ...outcome, content };
 }
@@ -82,11 +80,27 @@ function askedIn(json: string): Asked {
   return isRecord(body) ? body : {};
 }
 
-function answerText(endpoint: Endpoint, json: unknown): string | null {
+/** A message that is too long to be read is left out. */
+function saidIn({ text, parts }: Pick<Answer, "text" | "parts">): Said {
+  const message = parts?.message;
+  if (message === undefined || message.length > OTLP_CONTENT_READ_BYTES_MAX) return { text };
+  return { text, message: tryParse(message) };
+}
+
+/** What the body of an answer says. */
+function saidBy(endpoint: Endpoint, body: string): Said | null {
+  const json = tryParse(body);
   if (endpoint === "chat" || endpoint === "messages") {
     const read = endpoint === "chat" ? readCompletion(json) : readAnthropicMessage(json);
-    return read.ok ? read.text : null;
+    if (!read.ok) return null;
+    const parts = read.partsIn(body, []);
+    return saidIn({ text: read.text, ...(parts !== undefined && { parts }) });
   }
+  const text = textOf(endpoint, json);
+  return text === null ? null : { text };
+}
+
+function textOf(endpoint: Endpoint, json: unknown): string | null {
   if (!isRecord(json)) return null;
   if (endpoint === "completions") return textsIn(json["choices"]);
   return endpoint === "responses" && Array.isArray(json["output"])

@@ -60,14 +60,24 @@ export function inputJson({ messages, input, prompt }: Asked, room = new Room(OT
   return kept.length === 0 ? null : JSON.stringify(kept);
 }
 
-/** The answer as JSON text. */
-export function outputJson(text: string, finishReason: string | null): string {
-  const message: Message = {
+/** An answer: its text, and its message in the chat form, if that has more; undefined = it is the text only. */
+export type Said = { text: string; message?: unknown };
+
+/** The answer as JSON text: thoughts, text and calls of tools. Where the room ends, thoughts are cut first. */
+export function outputJson({ text, message }: Said, finishReason: string | null): string {
+  const room = new Room(OTLP_CONTENT_CHARS_MAX);
+  const { tool_calls: called, reasoning, reasoning_content: thoughts } = isRecord(message) ? message : {};
+  const calls = Array.isArray(called) ? called : [];
+  const said = text === "" && calls.length > 0 ? [] : partsOf(text, room);
+  const asked = calls.flatMap((call) => toolCall(call, room));
+  const thought = reasoning ?? thoughts;
+  const thinks = typeof thought === "string" && thought !== "" && !room.isUsedUp;
+  const answer: Message = {
     role: "assistant",
-    parts: [{ type: "text", content: new Room(OTLP_CONTENT_CHARS_MAX).cut(text) }],
+    parts: [...(thinks ? [{ type: "reasoning", content: room.cut(thought) }] : []), ...said, ...asked],
     ...(finishReason === null ? {} : { finish_reason: cutName(finishReason) }),
   };
-  return JSON.stringify([message]);
+  return JSON.stringify([answer]);
 }
 
 function messageOf(message: unknown, room: Room): Message | null {

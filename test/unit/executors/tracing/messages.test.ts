@@ -53,12 +53,31 @@ describe("what a call asks, as OpenTelemetry's messages", () => {
 
   it("holds a whole text at its bound, and cuts one above it between characters", () => {
     const whole = "w".repeat(OTLP_CONTENT_CHARS_MAX);
-    expect(read(outputJson(whole, "stop"))).toEqual([
+    expect(read(outputJson({ text: whole }, "stop"))).toEqual([
       { role: "assistant", parts: [text(whole)], finish_reason: "stop" },
     ]);
     const above = `${"w".repeat(OTLP_CONTENT_CHARS_MAX - 1)}\u{1f600}`;
-    expect(read(outputJson(above, null))).toEqual([
+    expect(read(outputJson({ text: above }, null))).toEqual([
       { role: "assistant", parts: [text(`${"w".repeat(OTLP_CONTENT_CHARS_MAX - 1)}\ufffd…`)] },
+    ]);
+  });
+
+  it("has the calls of tools and the thoughts of an answer, which are the first to be cut", () => {
+    const call = (args: string) => ({ id: "c", type: "function", function: { name: "f", arguments: args } });
+    const called = (args: string) => ({ type: "tool_call", name: "f", arguments: args });
+    const both = { role: "assistant", tool_calls: [call("{}"), call("[]")], reasoning_content: "why" };
+    const thought = { type: "reasoning", content: "why" };
+    const shown = (parts: unknown[]) => [{ role: "assistant", parts, finish_reason: "tool_calls" }];
+    expect(read(outputJson({ text: "", message: both }, "tool_calls"))).toEqual(
+      shown([thought, called("{}"), called("[]")]),
+    );
+    expect(read(outputJson({ text: "so", message: both }, "tool_calls"))).toEqual(
+      shown([thought, text("so"), called("{}"), called("[]")]),
+    );
+    const long = "w".repeat(OTLP_CONTENT_CHARS_MAX);
+    expect(read(outputJson({ text: long, message: both }, "tool_calls"))).toEqual(shown([text(long)]));
+    expect(read(outputJson({ text: "so", message: { reasoning: "why" } }, null))).toEqual([
+      { role: "assistant", parts: [thought, text("so")] },
     ]);
   });
 
