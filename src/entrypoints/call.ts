@@ -34,12 +34,6 @@ export async function answerTo(host: Host, call: Call): Promise<Response> {
   throw thrown(answer.status, error);
 }
 
-/** Makes the call and returns the JSON of its answer. */
-export async function jsonOfAnswer(host: Host, call: Call): Promise<unknown> {
-  const answer = await answerTo(host, call);
-  return await answer.json();
-}
-
 /** The error of a call that is refused before it is a request. */
 export function refused(reason: Reason): Error {
   const { status, error } = toWire(reason);

@@ -6,7 +6,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { openedRunDocument } from "../contract/runs.ts";
 import { configOf, type Config } from "../env.ts";
 import type { AppEnv } from "../http/context.ts";
-import { jsonOfAnswer, refused } from "./call.ts";
+import { answerTo, refused } from "./call.ts";
 import type { FanoutRun } from "./run.ts";
 
 /** A run with its token, which is for the operator's Worker, and its binding, which is for the code that it loads. */
@@ -18,8 +18,8 @@ export class FanoutOperator extends WorkerEntrypoint<AppEnv["Bindings"]> {
     const { adminKey } = this.#config();
     if (adminKey === null) throw refused({ reason: "missing_secret", variable: "ADMIN_KEY" });
     const host = { env: this.env, ctx: this.ctx };
-    const opened = await jsonOfAnswer(host, { route: "POST /runs", credential: adminKey, body: { value: settings } });
-    const { id, token } = openedRunDocument.pick({ id: true, token: true }).parse(opened);
+    const opened = await answerTo(host, { route: "POST /runs", credential: adminKey, body: { value: settings } });
+    const { id, token } = openedRunDocument.pick({ id: true, token: true }).parse(await opened.json());
     return { id, token, binding: this.#bound(token) };
   }
 

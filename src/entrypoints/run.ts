@@ -7,7 +7,7 @@ import { WorkerEntrypoint } from "cloudflare:workers";
 import { openedRunDocument } from "../contract/runs.ts";
 import { TOKEN_PREFIX } from "../http/auth/token-prefix.ts";
 import type { AppEnv } from "../http/context.ts";
-import { answerTo, jsonOfAnswer, refused, type Call, type Host } from "./call.ts";
+import { answerTo, refused, type Call } from "./call.ts";
 
 /** What the Worker that makes the binding puts into it. */
 export type RunProps = {
@@ -28,8 +28,8 @@ export class FanoutRun extends WorkerEntrypoint<AppEnv["Bindings"], RunProps> {
 
   /** Makes many calls and returns each as it ends: the bytes of `POST /batch` as lines of JSON. */
   async stream(request: unknown, options?: unknown): Promise<ReadableStream<Uint8Array>> {
-    const call = { route: "POST /batch", body: { value: request }, options, accept: "application/x-ndjson" } as const;
-    const { body } = await answerTo(this.#host(), { ...call, credential: this.#token() });
+    const accept = "application/x-ndjson";
+    const { body } = await this.#answer({ route: "POST /batch", body: { value: request }, options, accept });
     if (body === null) throw new Error("POST /batch has answered without a body");
     return body;
   }
@@ -63,11 +63,20 @@ export class FanoutRun extends WorkerEntrypoint<AppEnv["Bindings"], RunProps> {
   }
 
   async #json(call: Omit<Call, "credential">): Promise<unknown> {
-    return await jsonOfAnswer(this.#host(), { ...call, credential: this.#token() });
+    return await (await this.#answer(call)).json();
   }
 
-  #host(): Host {
-    return { env: this.env, ctx: this.ctx };
+  /**
+   * Makes the call of a route. No answer comes in the same turn of the event loop: workerd serves calls between Workers before timers and
+   * sockets, so that code which repeats a refused call for ever would leave its process no moment for anything else.
+   */
+  async #answer(call: Omit<Call, "credential">): Promise<Response> {
+    const turn = scheduler.wait(0);
+    try {
+      return await answerTo({ env: this.env, ctx: this.ctx }, { ...call, credential: this.#token() });
+    } finally {
+      await turn;
+    }
   }
 
   /** The token of the run. Throws if the binding has none: the operator's key is none, because it opens all runs. */
