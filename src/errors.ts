@@ -317,7 +317,7 @@ function exhaustedMessage({ dimension, limit, spent, reserved, needed, param, va
   }
   // A child run names the field that is too large; it can name less.
   if (param !== undefined)
-    return `${head}; ${show(reserved)} is reserved, so ${show(Math.max(0, limit - spent - reserved))} is left for the child run, which needs ${show(needed)} (${param})`;
+    return `${head}; ${show(reserved)} is reserved, so ${show(Math.max(0, limit - spent - reserved))} is left for the child run, which needs ${show(needed)} (${param}): give it no more than is left, or have the operator raise the limit (PATCH /runs/:id)`;
   return `${head}; ${show(reserved)} is reserved and this call needs ${show(needed)}; the operator can raise the limit (PATCH /runs/:id)`;
 }
 

@@ -75,8 +75,42 @@ export function zodReason(error: z.ZodError, at: readonly PropertyKey[] = []): R
   const param = path.length === 0 ? null : pathText(path);
   // Zod opens with a heading such as "Too big: "; what was expected follows it.
   const problem = issue.message.replace(/^(Invalid|Too)[a-z ]*: /, "");
-  // JSON calls a record an object.
-  return invalid(param, problem.replace("expected record", "expected a JSON object")).reason;
+  return invalid(param, inWords(problem)).reason;
+}
+
+/** What a schema calls kinds of values, in words of JSON. */
+const KINDS: Readonly<Record<string, string>> = {
+  object: "a JSON object",
+  record: "a JSON object",
+  array: "an array",
+  string: "a text",
+  number: "a number",
+  int: "an integer",
+  boolean: "true or false",
+  undefined: "nothing",
+};
+
+const kindOf = (name: string): string => KINDS[name] ?? name;
+
+const BOUNDS: Readonly<Record<string, string>> = {
+  ">=": "at least",
+  "<=": "at most",
+  ">": "more than",
+  "<": "less than",
+};
+
+/** The schemas' own sentences in words; a sentence of another form was written for people. */
+function inWords(problem: string): string {
+  const [, expected, received] = /^expected (\w+), received (\w+)$/.exec(problem) ?? [];
+  if (expected === "int" && received === "number") return "expected an integer, received a number that is none";
+  if (expected !== undefined && received !== undefined)
+    return `expected ${kindOf(expected)}, received ${kindOf(received)}`;
+  const [, bound = "", most] = /^expected \w+ to be ([<>]=?)(\S+)$/.exec(problem) ?? [];
+  if (most !== undefined) return `expected a number of ${BOUNDS[bound] ?? bound} ${most}`;
+  const [, size = "", count, parts = ""] =
+    /^expected \w+ to have ([<>]=?)(\d+) (items|characters)$/.exec(problem) ?? [];
+  if (count === undefined) return problem;
+  return `expected ${BOUNDS[size] ?? size} ${count} ${count === "1" ? parts.slice(0, -1) : parts}`;
 }
 
 function pathText(path: readonly PropertyKey[]): string {

@@ -94,10 +94,10 @@ describe("a query that is refused names the field", () => {
   it("when it is no object", () => {
     expect(refused([])).toEqual({
       reason: "invalid_request",
-      message: "the body: expected object, received array",
+      message: "the body: expected a JSON object, received an array",
       param: null,
     });
-    expect(refused("x")).toMatchObject({ message: "the body: expected object, received string" });
+    expect(refused("x")).toMatchObject({ message: "the body: expected a JSON object, received a text" });
   });
 
   it("when a field is unknown", () => {
@@ -117,7 +117,7 @@ describe("a query that is refused names the field", () => {
   it("when a value has the wrong type or lies outside its bounds", () => {
     expect(refused({ prompt: 7 })).toMatchObject({
       param: "prompt",
-      message: "prompt: expected string, received number",
+      message: "prompt: expected a text, received a number",
     });
     expect(refused({ prompt: ["a", "b"] })).toMatchObject({
       param: "prompt",
