@@ -60,7 +60,7 @@ describe.runIf(hasChromium)("the list of runs", () => {
     await cheap.send("/query", { json: { prompt: "a" } });
     await dear.send("/batch", { json: { prompts: ["a rather long prompt ".repeat(20), "{{status/400}} b"] } });
     const { page, faults } = await startPage();
-    await page.getByLabel("Name or id").fill("kept");
+    await page.getByLabel("Name, id or error").fill("kept");
     await page.getByRole("button", { name: "spent" }).click();
     await expect.poll(() => namesIn(page)).toEqual([second, first]);
     expect(new URL(page.url()).search).toBe("?q=kept&sort=-spent");

@@ -73,13 +73,18 @@ export const STATUSES = ["active", "paused", "escalated", "closed", "cancelled",
 
 export function isWanted(run: ListedRun, filters: Filters): boolean {
   const { text, state, openedAfter, openedBefore, spentMin, spentMax } = filters;
-  const wanted = text.toLowerCase();
-  if (wanted !== "" && run.name?.toLowerCase().includes(wanted) !== true && !run.id.includes(wanted)) return false;
+  if (text !== "" && !hasText(run, text.toLowerCase())) return false;
   if (!isInState(run, state)) return false;
   if (openedAfter !== "" && run.createdMs <= Date.parse(openedAfter)) return false;
   if (openedBefore !== "" && run.createdMs >= Date.parse(openedBefore)) return false;
   if (spentMin !== "" && run.spentUsd < Number(spentMin)) return false;
   return spentMax === "" || run.spentUsd <= Number(spentMax);
+}
+
+/** Whether its name, its id or the code of an error of its calls has the text. */
+function hasText({ name, id, failures }: ListedRun, text: string): boolean {
+  if (name?.toLowerCase().includes(text) === true || id.includes(text)) return true;
+  return Object.keys(failures).some((code) => code.includes(text.replaceAll(" ", "_")));
 }
 
 function isInState(run: ListedRun, state: string): boolean {

@@ -176,8 +176,8 @@ function FilterForm({ filters, sorting, show }: { filters: Filters; sorting: Sor
     <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
       <input
         type="search"
-        aria-label="Name or id"
-        placeholder="Search names"
+        aria-label="Name, id or error"
+        placeholder="Search names and errors"
         maxLength={128}
         value={filters.text}
         onInput={set("text")}
