@@ -376,6 +376,15 @@ export const WINDOW_MS_DEFAULT = 50;
  */
 export const WINDOW_SLIDES_MAX = 4;
 /**
+ * Delay of a timer from which its process counts as having stood still, ms: an idle machine's are one or two ms late, a busy one's
+ * dozens, again and again. Calls that were sent at once arrive a second apart where a disk holds up the first of them.
+ */
+export const STOOD_STILL_MS_MIN = 5;
+/** Longest time for which a coalescing window waits for a process that stands still, ms: a log that says nothing for longer is of no use. */
+export const STOOD_STILL_MS_MAX = 5_000;
+/** Time between two looks at the clock while calls arrive, ms: a fifth of a window, so that a process that stands still is noticed in it. */
+export const ARRIVAL_LOOK_MS = 10;
+/**
  * Longest time that a single call counts as having been on its way from its Worker to its run, ms: no window stays open for longer,
  * and a call whose body took longer to arrive came together with none.
  */

@@ -8,6 +8,7 @@ import { endCall, endReplayedCall } from "../../src/run/steps/end-call.ts";
 import { timeoutOf } from "../../src/run/steps/dispatch.ts";
 import { enqueueCall, resumeCall } from "../../src/run/steps/enqueue.ts";
 import { heartbeat, settle, takeBack } from "../../src/run/steps/settle.ts";
+import { ageOf } from "../../src/run/leases/age.ts";
 import { attemptNumberOf, callIdOf } from "../../src/run/log.ts";
 import type { Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
@@ -101,8 +102,7 @@ export function acquire(
   waits = true,
 ): void {
   const { callId, attempt, facts, delayMs, deadlineMs, onLost, parallelGroupId, label, position } = request;
-  // The Worker's clock is not this object's.
-  const ageMs = Math.max(0, request.ageMs ?? 0);
+  const ageMs = ageOf(request, nowMs);
   const { remainingNanoUsd } = run;
   // Another connection has brought the withdrawal first, or a request that repeated this one.
   if (run.waitingCalls.isStale(callId, attempt)) return reply({ ok: "wait" });

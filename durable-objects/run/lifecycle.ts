@@ -12,7 +12,14 @@ import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
-import { LONG_POLL_MS, NOTIFY_RETRY_MS, SETTLE_LAG_MS, SWEEP_MS, TIMER_MS_MAX } from "../../src/limits.ts";
+import {
+  LONG_POLL_MS,
+  NOTIFY_RETRY_MS,
+  SETTLE_LAG_MS,
+  STOOD_STILL_MS_MIN,
+  SWEEP_MS,
+  TIMER_MS_MAX,
+} from "../../src/limits.ts";
 import { pause } from "../../src/text/bytes/slices.ts";
 import { followedLine } from "../../src/log/events.ts";
 import type { NamedAnswer } from "../../src/objects/methods/replay.ts";
@@ -395,6 +402,7 @@ export class RunLifecycle implements AlarmHost {
   #finishTurn(nowMs: number): void {
     if (this.#opened === null) return;
     const { run, turns, summaries } = this.#opened;
+    if (this.#readyTimer.takeLateMs(nowMs) >= STOOD_STILL_MS_MIN) run.engine.window.stoodStill(nowMs);
     turns.finish(nowMs, this.#flushing);
     this.#flushing = null;
     this.#signal(run, nowMs);

@@ -3,13 +3,14 @@ import type { MiddlewareHandler } from "hono";
 import { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
+import { ArrivalClock } from "./arrival-clock.ts";
 import { crossOrigin } from "./cors.ts";
 import type { Reason, Spent } from "../errors.ts";
 import { Refusal, toWire, withJitter } from "../errors.ts";
 import { drain } from "../contract/body.ts";
 import { patternOf } from "../contract/routes/record.ts";
 import { ROUTES } from "../contract/routes/table.ts";
-import { REFUSED_BODY_BYTES_MAX } from "../limits.ts";
+import { ARRIVAL_LOOK_MS, REFUSED_BODY_BYTES_MAX } from "../limits.ts";
 import { anthropicError, isAnthropicPath } from "./relay/anthropic-error.ts";
 import { dialectError } from "./dialect-error.ts";
 import { isDialectPath } from "./dialect-path.ts";
@@ -26,11 +27,14 @@ export type AppDeps = {
   log: (message: string) => void;
   /** Uniform in [0, 1). */
   random: () => number;
+  /** Waits so many ms. Absent = the instance does not notice that it stands still. */
+  wait?: (ms: number) => Promise<void>;
 };
 
 const PATHS_WITHOUT_PARAMETERS = ROUTES.map(patternOf).filter((path) => !/[:*?]/.test(path));
 
-const RUNTIME_DEPS: AppDeps = {
+/** The effects of a Worker that nothing outlives. */
+export const RUNTIME_DEPS: AppDeps = {
   now: () => Date.now(),
   newRequestId: () => crypto.randomUUID(),
   log: (message) => console.error(message),
@@ -41,7 +45,7 @@ const RUNTIME_DEPS: AppDeps = {
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   // hono's router of regular expressions refuses `/dag/validate` beside `/dag/:id/retry`.
   const app = new Hono<AppEnv>({ router: new KeptMatches(new TrieRouter(), PATHS_WITHOUT_PARAMETERS) });
-  app.use(acceptedAt(deps.now));
+  app.use(acceptedAt(deps));
   app.use(requestId(deps.newRequestId));
   app.use(crossOrigin());
   app.use(async function drainRefused(c, next) {
@@ -77,10 +81,20 @@ export function failure(reason: Reason, path = "", spent: Spent | null = null): 
 }
 
 /** Notes when the request came, before anything is read or awaited: calls that arrive together form a group, whatever each waits for. */
-function acceptedAt(now: () => number): MiddlewareHandler<AppEnv> {
+function acceptedAt({ now, wait }: AppDeps): MiddlewareHandler<AppEnv> {
+  const clock = new ArrivalClock();
+  const watch = async (look: (nowMs: number) => boolean, waitLook: (ms: number) => Promise<void>): Promise<void> => {
+    do await waitLook(ARRIVAL_LOOK_MS);
+    while (look(now()));
+  };
   return async function acceptedAt(c, next) {
-    c.set("acceptedAtMs", now());
+    // Calls are posted; nothing else belongs to a window.
+    const isWatched = wait !== undefined && c.req.method === "POST";
+    const { arrivedAtMs, look } = isWatched ? clock.arrived(now()) : { arrivedAtMs: now(), look: null };
+    c.set("acceptedAtMs", arrivedAtMs);
+    if (wait !== undefined && look !== null) c.executionCtx.waitUntil(watch(look, wait));
     await next();
+    if (isWatched) clock.answered();
   };
 }
 

@@ -30,7 +30,7 @@ export type AppEnv = {
   Bindings: Bindings & Objects;
   Variables: {
     requestId: string;
-    /** When this Worker got the request, epoch ms. */
+    /** When the request arrived, epoch ms: before it was read, less the time for which this instance stood still. */
     acceptedAtMs: number;
     /** The record of the route that answers; set before its other middleware. */
     route: Route;

@@ -91,11 +91,20 @@ describe("concurrent queries", () => {
     expect((await run.document()).stats).toMatchObject({ parallel_batches: groups });
   });
 
+  it("count as on their way since their Worker has sent them", async () => {
+    const run = await openRun({ window_ms: 1_000 });
+    await openUnwatched(run, ["first"], "up/x", { single: true });
+    const sentAtMs = Date.now();
+    skipTime(3_000);
+    await openUnwatched(run, ["second"], "up/x", { single: true, ageMs: 0, sentAtMs });
+    expect((await run.document()).stats).toMatchObject({ parallel_batches: 1 });
+  });
+
   it("count as on their way for no longer than a window can be open", async () => {
     const run = await openRun({ window_ms: 10_000 });
     await openUnwatched(run, ["first"], "up/x", { single: true });
     skipTime(10_000 + CALL_AGE_MS_MAX);
-    await openUnwatched(run, ["second"], "up/x", { single: true, ageMs: 1e9 });
+    await openUnwatched(run, ["second"], "up/x", { single: true, ageMs: 1e9, sentAtMs: 0 });
     expect((await run.document()).stats).toMatchObject({ parallel_batches: 0 });
   });
 

@@ -4,6 +4,7 @@ import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Judged } from "../../../src/run/answers/judged-stop.ts";
+import { ageOf } from "../../../src/run/leases/age.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/run/group/group.ts";
 import { liveAtMs } from "../../../src/run/steps/live-at.ts";
 import { startGraph } from "../../../src/run/steps/end-slot.ts";
@@ -227,7 +228,9 @@ function storedGroup(
     onError,
     onLost,
     ...providerOf(run, request, nowMs),
-    single: request.single ? run.engine.window.join(nowMs, arrivedAtMs(request, nowMs)).position : null,
+    single: request.single
+      ? run.engine.window.join(nowMs, nowMs - Math.min(ageOf(request, nowMs), CALL_AGE_MS_MAX)).position
+      : null,
     share: request.split ? shareOf(run.engine.ledger, count) : null,
     openedAtMs: nowMs,
     deadlineMs,
@@ -255,11 +258,6 @@ function storedGroup(
     ...(batchId === undefined ? {} : { batchId }),
     ...(aggregate === undefined ? {} : { aggregate }),
   };
-}
-
-/** When the Worker of a single call got it. Its clock is not this object's. */
-function arrivedAtMs({ ageMs = 0 }: OpenGroupRequest, nowMs: number): number {
-  return nowMs - Math.min(Math.max(0, ageMs), CALL_AGE_MS_MAX);
 }
 
 /** When calls of a group leave the batches of its provider, if it requests batches. */

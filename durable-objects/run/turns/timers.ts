@@ -5,6 +5,7 @@ export class Timer {
   readonly #callback: () => void;
   #atMs: number | null = null;
   #handle: ReturnType<typeof setTimeout> | null = null;
+  #wasLateMs = 0;
 
   constructor(callback: () => void) {
     this.#callback = callback;
@@ -18,11 +19,19 @@ export class Timer {
     if (atMs === null) return;
     this.#handle = setTimeout(
       () => {
+        this.#wasLateMs = Date.now() - atMs;
         this.#atMs = null;
         this.#callback();
       },
       Math.max(0, atMs - nowMs),
     );
+  }
+
+  /** How late it went off since this was last asked, or is by now, ms: the object stood still for as long. */
+  takeLateMs(nowMs: number): number {
+    const lateMs = Math.max(this.#wasLateMs, this.#atMs === null ? 0 : nowMs - this.#atMs);
+    this.#wasLateMs = 0;
+    return lateMs;
   }
 
   /** Sets the time, unless the timer is set. */

@@ -36,7 +36,7 @@ export function agedRequest(
   { request, acceptedAtMs }: Pick<PermitRequest, "request" | "acceptedAtMs">,
   nowMs: number,
 ): AcquireRequest {
-  return { ...request, ageMs: nowMs - acceptedAtMs };
+  return { ...request, ageMs: nowMs - acceptedAtMs, sentAtMs: nowMs };
 }
 
 /** The requests for permits of this isolate, by run. */

@@ -1,6 +1,7 @@
 /** Single calls and tool calls: their requests for a permit, and what their attempts ended as. */
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { CallFacts, CallRules, Lease, Outcome } from "../../call.ts";
+import type { Aged } from "../../run/leases/age.ts";
 import type { InstanceLabel } from "../../run/leases/concurrency-window.ts";
 import type { Position } from "../../run/leases/shard.ts";
 import type { TimesOfCall } from "../../run/measures/totals.ts";
@@ -11,34 +12,33 @@ import type { Refused, Remaining, Sampled } from "./types.ts";
 
 /**
  * A single call's request for its permit. A second request with the same `callId` and `attempt` keeps the position of the
- * first. `deadlineMs` counts from now.
+ * first. `deadlineMs` counts from now. By its age, a retry keeps the position of its first attempt.
  */
-export type AcquireRequest = CallRules & {
-  callId: string;
-  /** Number of the attempt, from 1. */
-  attempt: number;
-  facts: CallFacts;
-  /** For a retry: the delay that the last `settle` returned. */
-  delayMs: number;
-  /** For a retry: how long the attempts before have taken together, and the first one was queued; absent = it is not known. */
-  earlier?: TimesOfCall;
-  /** For a retry: what the last `settle` returned as `uncounted`; absent = 0. */
-  uncounted?: number;
-  /** Time since the call was accepted, ms: a retry keeps the position of its first attempt. Absent = it was accepted now. */
-  ageMs?: number;
-  /** For a retry: what the call has tried of its choices, as the last `settle` returned it; absent = nothing. */
-  position?: Position;
-  /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
-  waitsForGate?: boolean;
-  /** Whether a 429 of a key whose width is limited uses up no attempt while the call is young; absent = it uses up one. */
-  waitsForWidth?: boolean;
-  /** For a retry: the parallel group that the last `settle` returned. */
-  parallelGroupId: string | null;
-  /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
-  label?: InstanceLabel;
-  /** The epoch of the program that makes it, in a run that records; absent = its answer is not recorded. */
-  epoch?: string;
-};
+export type AcquireRequest = CallRules &
+  Aged & {
+    callId: string;
+    /** Number of the attempt, from 1. */
+    attempt: number;
+    facts: CallFacts;
+    /** For a retry: the delay that the last `settle` returned. */
+    delayMs: number;
+    /** For a retry: how long the attempts before have taken together, and the first one was queued; absent = it is not known. */
+    earlier?: TimesOfCall;
+    /** For a retry: what the last `settle` returned as `uncounted`; absent = 0. */
+    uncounted?: number;
+    /** For a retry: what the call has tried of its choices, as the last `settle` returned it; absent = nothing. */
+    position?: Position;
+    /** Whether a key that does not work, or a rate limit, makes the call wait rather than fail; absent = they fail it. */
+    waitsForGate?: boolean;
+    /** Whether a 429 of a key whose width is limited uses up no attempt while the call is young; absent = it uses up one. */
+    waitsForWidth?: boolean;
+    /** For a retry: the parallel group that the last `settle` returned. */
+    parallelGroupId: string | null;
+    /** The call's place in the windows of an instance that holds credit; absent = the run's own windows hold. */
+    label?: InstanceLabel;
+    /** The epoch of the program that makes it, in a run that records; absent = its answer is not recorded. */
+    epoch?: string;
+  };
 
 /** A permit. With it the Worker knows what its call costs, without a reply to its settlement. */
 export type Permit = {

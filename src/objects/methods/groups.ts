@@ -10,6 +10,7 @@ import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { GroupMetrics, GroupStatus, GroupUsage, HeldQuote, Saved } from "../../run/group/group.ts";
 import type { SlotRecord } from "../../run/group/record.ts";
+import type { Aged } from "../../run/leases/age.ts";
 import type { SlotState } from "../../run/queue/slot.ts";
 import type { Waiting, WaitingFor } from "../../run/steps/waiting-for.ts";
 import type { PatchOperation } from "../../run/graph/patch.ts";
@@ -35,59 +36,59 @@ export type FloorRequest = {
 /** The floor with these pages, or why the batch can never fit. */
 export type FloorReply = { ok: true; floor: Amounts } | Refused;
 
-export type OpenGroupRequest = CallRules & {
-  /** Identifies this request: a repeated request finds the group that the first one opened. */
-  openKey: string;
-  idempotencyKey: IdempotencyKey | null;
-  count: number;
-  /** A single call, stored as a group of one so that it outlives its client. */
-  single: boolean;
-  /** Whether its slots start only when nothing else of the run could. */
-  background: boolean;
-  /** False: the group is cancelled when no client follows it any more. */
-  detach: boolean;
-  errorStyle: ErrorStyle | null;
-  /** Whether its calls carry custom ids. */
-  hasCustomIds: boolean;
-  /** Most attempts in flight at once; null = the run's width. */
-  concurrency: number | null;
-  onError: "continue" | "abort";
-  /** `refuse`: the group is refused if the budget can never cover all its slots. */
-  onBudget: "refuse" | "partial";
-  /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
-  split: boolean;
-  /** Its calls go through batches of their provider, if it sells them; it has a deadline then. Absent = all are sent live. */
-  viaBatches?: true;
-  models: (string | null)[];
-  /** The settings that the group's calls share, as JSON. */
-  defaultsJson: string;
-  /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
-  bodyObjects?: number;
-  /** What these objects have together, bytes; absent = nothing, or the Worker is of an earlier version. */
-  bodyBytes?: number;
-  /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
-  batchId?: string;
-  /** When the group has what its client needs; absent = it runs to its end. */
-  stopWhen?: StopRule;
-  /** The same, if a judge decides. Objects of earlier versions ignore it: the group runs to its end. */
-  judgeWhen?: JudgeRule;
-  /** What its answers are combined to when it has ended; absent = nothing. */
-  aggregate?: AggregateSpec;
-  /** How the tiers of its calls matter; absent = they have none. */
-  tiers?: TierMode;
-  /** The epoch of the program that opens it, in a run that records; absent = its answers are not recorded. */
-  replay?: { epoch: string };
-  /** What its slots do when the budget is used up; absent = the run decides. */
-  onExhausted?: OnExhausted;
-  /** The share of its slots that must complete for it to end as completed; absent = all of them. */
-  atLeast?: number;
-  /** Set for calls that the gateway makes itself to answer a request: they are not held for a confirmation. */
-  isConfirmed?: true;
-  /** Where in a trace its client opens it; absent = in none. */
-  trace?: TraceContext;
-  /** Of a single call: the time since its Worker got it, ms. Absent = it got it now. */
-  ageMs?: number;
-};
+/** `ageMs` and `sentAtMs` are those of a single call. */
+export type OpenGroupRequest = CallRules &
+  Aged & {
+    /** Identifies this request: a repeated request finds the group that the first one opened. */
+    openKey: string;
+    idempotencyKey: IdempotencyKey | null;
+    count: number;
+    /** A single call, stored as a group of one so that it outlives its client. */
+    single: boolean;
+    /** Whether its slots start only when nothing else of the run could. */
+    background: boolean;
+    /** False: the group is cancelled when no client follows it any more. */
+    detach: boolean;
+    errorStyle: ErrorStyle | null;
+    /** Whether its calls carry custom ids. */
+    hasCustomIds: boolean;
+    /** Most attempts in flight at once; null = the run's width. */
+    concurrency: number | null;
+    onError: "continue" | "abort";
+    /** `refuse`: the group is refused if the budget can never cover all its slots. */
+    onBudget: "refuse" | "partial";
+    /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
+    split: boolean;
+    /** Its calls go through batches of their provider, if it sells them; it has a deadline then. Absent = all are sent live. */
+    viaBatches?: true;
+    models: (string | null)[];
+    /** The settings that the group's calls share, as JSON. */
+    defaultsJson: string;
+    /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
+    bodyObjects?: number;
+    /** What these objects have together, bytes; absent = nothing, or the Worker is of an earlier version. */
+    bodyBytes?: number;
+    /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
+    batchId?: string;
+    /** When the group has what its client needs; absent = it runs to its end. */
+    stopWhen?: StopRule;
+    /** The same, if a judge decides. Objects of earlier versions ignore it: the group runs to its end. */
+    judgeWhen?: JudgeRule;
+    /** What its answers are combined to when it has ended; absent = nothing. */
+    aggregate?: AggregateSpec;
+    /** How the tiers of its calls matter; absent = they have none. */
+    tiers?: TierMode;
+    /** The epoch of the program that opens it, in a run that records; absent = its answers are not recorded. */
+    replay?: { epoch: string };
+    /** What its slots do when the budget is used up; absent = the run decides. */
+    onExhausted?: OnExhausted;
+    /** The share of its slots that must complete for it to end as completed; absent = all of them. */
+    atLeast?: number;
+    /** Set for calls that the gateway makes itself to answer a request: they are not held for a confirmation. */
+    isConfirmed?: true;
+    /** Where in a trace its client opens it; absent = in none. */
+    trace?: TraceContext;
+  };
 
 export type OpenGroupReply =
   | ({

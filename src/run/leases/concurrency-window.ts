@@ -2,9 +2,9 @@
  * The coalescing window: single calls that arrive together form a parallel group. A window closes `windowMs` after its last
  * call, and at the latest WINDOW_SLIDES_MAX times that after its first. No call waits for it: a call is dispatched at once
  * and labelled afterwards. A group has its id from its second call on, so a lone call never belongs to one. It is announced
- * once, when all its calls are known.
+ * once, when all its calls are known: a call may have arrived in time and still be on its way.
  */
-import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../limits.ts";
+import { STOOD_STILL_MS_MAX, WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../limits.ts";
 
 /** A call's position in its window: the second call forms a group with the first. */
 export type WindowPosition = "alone" | "second" | "later";
@@ -44,8 +44,10 @@ export class WindowGroup {
   /** null until its second member arrives. */
   id: string | null = null;
   readonly openedAtMs: number;
-  /** From then on no call joins it. */
+  /** A call that arrives from then on does not join it. */
   closesAtMs: number;
+  /** Until then one that has arrived before may still come, and joins it. */
+  waitsUntilMs: number;
   /** Whether the log has its beginning. */
   isAnnounced = false;
   members = 1;
@@ -62,6 +64,7 @@ export class WindowGroup {
   constructor(openedAtMs: number, closesAtMs: number, restored: StoredWindow | null = null) {
     this.openedAtMs = openedAtMs;
     this.closesAtMs = closesAtMs;
+    this.waitsUntilMs = closesAtMs;
     this.endedAtMs = openedAtMs;
     this.isRestored = restored !== null;
     if (restored === null) return;
@@ -127,6 +130,9 @@ export class CoalescingWindow {
     }
     open.members += 1;
     open.closesAtMs = Math.max(open.closesAtMs, Math.min(nowMs + this.#windowMs, this.#lastCloseMs(open)));
+    // Where one is late, those that came with it may be later.
+    const lastMs = arrivedAtMs < nowMs ? this.#lastWaitMs(open, nowMs) : open.closesAtMs;
+    open.waitsUntilMs = Math.max(open.waitsUntilMs, open.closesAtMs, lastMs);
     if (open.id !== null) return { group: open, position: "later" };
     open.id = this.#newGroupId(open.openedAtMs);
     this.#keep(open.id, open);
@@ -153,6 +159,13 @@ export class CoalescingWindow {
       this.#keep(id, group);
     }
     return { group, position };
+  }
+
+  /** The run's object has just noticed that it stood still: calls that arrived meanwhile come next. */
+  stoodStill(nowMs: number): void {
+    const open = this.#current;
+    if (open === null || open.id === null || open.isAnnounced) return;
+    open.waitsUntilMs = Math.max(open.waitsUntilMs, this.#lastWaitMs(open, nowMs));
   }
 
   /** The instance has reported every call that arrived before now: its windows that are over have all their calls. */
@@ -258,14 +271,14 @@ export class CoalescingWindow {
   get nextEndMs(): number | null {
     const open = this.#current;
     const isOpen = open !== null && open.id !== null && this.#formed.has(open.id);
-    return isOpen && (open.done || !open.isAnnounced) ? open.closesAtMs : null;
+    return isOpen && (open.done || !open.isAnnounced) ? open.waitsUntilMs : null;
   }
 
   /** The groups that no call can join any more. */
   #closed(nowMs: number): WindowGroup[] {
     if (this.#formed.size === 0) return [];
     const unreported = new Set(this.#reported.values());
-    const isOpen = (group: WindowGroup): boolean => group === this.#current && nowMs < group.closesAtMs;
+    const isOpen = (group: WindowGroup): boolean => group === this.#current && nowMs < group.waitsUntilMs;
     return [...this.#formed.values()].filter((group) => !unreported.has(group) && !isOpen(group));
   }
 
@@ -275,6 +288,11 @@ export class CoalescingWindow {
     // A call whose client left between two attempts never ends, so its group must not be kept for ever.
     const oldest = this.#formed.size > WINDOW_GROUPS_KEPT ? this.#formed.keys().next().value : undefined;
     if (oldest !== undefined) this.#formed.delete(oldest);
+  }
+
+  /** Until when a group waits for calls that are on their way, seen from now. */
+  #lastWaitMs({ openedAtMs }: WindowGroup, nowMs: number): number {
+    return Math.min(nowMs + this.#windowMs, openedAtMs + STOOD_STILL_MS_MAX);
   }
 
   #lastCloseMs(group: WindowGroup): number {

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { createApp } from "../../../src/http/app.ts";
 import { CATALOG_DATE } from "../../../src/run/money/prices.ts";
 import { Refusal } from "../../../src/errors.ts";
-import { ITEMS_PER_BATCH_MAX, OBJECT_OVERLOADED_RETRY_MS } from "../../../src/limits.ts";
+import { ARRIVAL_LOOK_MS, ITEMS_PER_BATCH_MAX, OBJECT_OVERLOADED_RETRY_MS } from "../../../src/limits.ts";
 
 function subject({ random = () => 0 }: { random?: () => number } = {}) {
   const logged: string[] = [];
@@ -32,6 +32,38 @@ describe("every answer", () => {
     const answer = await request("/raw");
     expect(answer.headers.get("x-request-id")).toBe("made-here");
     expect(answer.headers.get("x-other")).toBe("kept");
+  });
+});
+
+describe("the arrival of a call", () => {
+  it("is before its body is read, less the time for which the instance stood still: one request looks at the clock", async () => {
+    let nowMs = 1_000;
+    const waits: (() => void)[] = [];
+    const kept: Promise<unknown>[] = [];
+    const answers: (() => void)[] = [];
+    const wait = (): Promise<void> => new Promise((resolve) => waits.push(resolve));
+    const app = createApp({ now: () => nowMs, newRequestId: () => "id", log: () => {}, random: () => 0, wait });
+    app.all("/arrived", async (c) => {
+      if (c.req.method === "POST") await new Promise<void>((resolve) => answers.push(resolve));
+      return c.json(c.get("acceptedAtMs"));
+    });
+    const waitUntil = (promise: Promise<unknown>): void => void kept.push(promise);
+    const context = { waitUntil, passThroughOnException() {}, props: {} };
+    const arrival = async (method: string): Promise<unknown> =>
+      (await app.request("/arrived", { method }, {}, context)).json();
+    const calls = [arrival("POST")];
+    nowMs = 1_600;
+    calls.push(arrival("POST"));
+    expect([await arrival("GET"), waits.length]).toEqual([1_600, 1]);
+    for (const answer of answers) answer();
+    expect(await Promise.all(calls)).toEqual([1_000, 1_000 + ARRIVAL_LOOK_MS]);
+    nowMs = 1_700;
+    calls.push(arrival("POST"));
+    answers.at(-1)?.();
+    expect(await calls.at(-1)).toBe(1_700);
+    for (const waited of waits) waited();
+    await Promise.all(kept);
+    expect([waits.length, kept.length]).toEqual([2, 2]);
   });
 });
 

@@ -6,6 +6,7 @@ import type { Refused } from "../../methods/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../../call.ts";
 import { modelsOfCalls } from "../../../run/answers/aggregate.ts";
 import { hasCourse } from "../../../run/continuations/table.ts";
+import type { Aged } from "../../../run/leases/age.ts";
 import { CallPageBuilder, type CallPage } from "../../../run/queue/call-page.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
 import { Refusal, type Reason } from "../../../errors.ts";
@@ -33,7 +34,7 @@ export type Opening = {
   dedupe: boolean;
   /** Set if all calls are the same one; absent = each is its own. */
   isCopied?: true;
-  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace" | "ageMs">;
+  rules: Omit<OpenGroupRequest, "openKey" | "models" | "defaultsJson" | "trace" | keyof Aged>;
   /** Of a single call: when this Worker got it, epoch ms. It belongs to the calls that arrived with it, however long its way takes. */
   acceptedAtMs?: number;
   /** Set if slots depend on each other: then `calls` has one call for each task. */
@@ -114,7 +115,8 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
   const graphJson = opening.graph === undefined ? null : JSON.stringify(opening.graph);
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => {
     // Of each try anew: the one before may have waited for an object that restarts.
-    const request = acceptedAtMs === undefined ? sized : { ...sized, ageMs: Date.now() - acceptedAtMs };
+    const sentAtMs = Date.now();
+    const request = acceptedAtMs === undefined ? sized : { ...sized, ageMs: sentAtMs - acceptedAtMs, sentAtMs };
     if (graphJson !== null) return stub.openGraph(request, graphJson, pages, capacity);
     return opening.isCopied === true
       ? stub.openCopies(request, pages, capacity)

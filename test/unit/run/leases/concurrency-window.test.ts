@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { windowIdOf } from "../../../../src/run/queue/group-id.ts";
 import { CoalescingWindow, type WindowGroup } from "../../../../src/run/leases/concurrency-window.ts";
-import { WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../../../src/limits.ts";
+import {
+  STOOD_STILL_MS_MAX,
+  WINDOW_GROUPS_KEPT,
+  WINDOW_GROUPS_STORED,
+  WINDOW_SLIDES_MAX,
+} from "../../../../src/limits.ts";
 
 /** A window of 50 ms whose groups are named by the time of their opening. */
 function open(windowMs = 50): CoalescingWindow {
@@ -72,6 +77,43 @@ describe("the coalescing window", () => {
     expect([window.takeClosed(1_050), window.takeClosed(1_051)]).toEqual([[group], []]);
     expect(window.join(1_060, 1_010).group).not.toBe(group);
     expect(group.members).toBe(2);
+  });
+
+  it("waits for its length after a call that has been on its way: those that came with it may be later", () => {
+    const window = open(50);
+    const { group } = window.join(1_000);
+    window.join(1_010, 1_005);
+    window.join(1_400, 1_040);
+    expect([group.closesAtMs, window.nextEndMs]).toEqual([1_000 + WINDOW_SLIDES_MAX * 50, 1_450]);
+    expect(window.takeClosed(1_449)).toEqual([]);
+    expect(window.join(1_449, 1_200).group).not.toBe(group);
+  });
+
+  it("waits for its length once its object has stood still, but for calls only that arrived in time", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    window.stoodStill(1_600);
+    expect([window.nextEndMs, window.takeClosed(1_649)]).toEqual([1_650, []]);
+    expect(window.join(1_610, 1_049).group).toBe(group);
+    expect(window.takeClosed(1_659)).toEqual([]);
+    expect([window.takeClosed(1_660), group.members]).toEqual([[group], 3]);
+    const other = open(50);
+    const two = pair(other, 1_000);
+    other.stoodStill(1_600);
+    expect(other.join(1_610, 1_050).group).not.toBe(two);
+    expect(other.takeClosed(1_611)).toEqual([two]);
+  });
+
+  it("waits for no longer than STOOD_STILL_MS_MAX after its first call, and not for calls of a group that is announced", () => {
+    const window = open(50);
+    const group = pair(window, 1_000);
+    const lastMs = 1_000 + STOOD_STILL_MS_MAX;
+    window.stoodStill(lastMs - 10);
+    window.join(lastMs - 5, 1_010);
+    expect(window.takeClosed(lastMs - 1)).toEqual([]);
+    expect(window.takeClosed(lastMs)).toEqual([group]);
+    window.stoodStill(lastMs + 1);
+    expect([window.nextEndMs, window.join(lastMs + 2, 1_010).position]).toEqual([null, "alone"]);
   });
 
   it("of zero length groups nothing", () => {
