@@ -1932,6 +1932,10 @@ export const PROVIDER_RETRY_MS_MAX = 300_000;
 export const PROVIDER_FIND_MS = 90_000;
 /** Pages of 100 batches that are searched for one that was created shortly before. */
 export const PROVIDER_FIND_PAGES_MAX = 5;
+/** How far a provider's clock may be from the gateway's where a batch is known by the time of its creation, ms. */
+export const PROVIDER_CLOCK_MS = 60_000;
+/** Characters of a run's id in the ids of Anthropic's batches, which have 64 in total: 64 bits of it, beside up to four numbers. */
+export const MESSAGE_RUN_CHARS = 16;
 /** Time limit of one request to a provider's Batch API, without the reading of a file. */
 export const PROVIDER_REQUEST_MS_MAX = 120_000;
 /** Answers that are settled with one call of the run: a turn writes their rows, and holds their texts. */

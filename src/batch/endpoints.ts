@@ -12,9 +12,6 @@ export const MESSAGES_URL = "/v1/messages";
 /** The `url` of any line. */
 export type LineUrl = BatchUrl | typeof MESSAGES_URL;
 
-/** The endpoints that a batch of OpenAI's API can be for. */
-export type BatchedEndpoint = Exclude<Endpoint, "messages">;
-
 type BatchEndpoint = {
   endpoint: Endpoint;
   /** The name in OpenAI's messages. */
@@ -29,13 +26,17 @@ const ENDPOINTS: Readonly<Record<LineUrl, BatchEndpoint>> = {
   "/v1/messages": { endpoint: "messages", title: "Messages" },
 };
 
-const URLS = Object.fromEntries(BATCH_URLS.map((url) => [ENDPOINTS[url].endpoint, url])) as Readonly<
-  Record<BatchedEndpoint, BatchUrl>
->;
+const LINE_URLS: Readonly<Record<Endpoint, LineUrl>> = {
+  chat: "/v1/chat/completions",
+  completions: "/v1/completions",
+  embeddings: "/v1/embeddings",
+  responses: "/v1/responses",
+  messages: MESSAGES_URL,
+};
 
 /** The URL of an endpoint. */
-export function batchUrl(endpoint: BatchedEndpoint): BatchUrl {
-  return URLS[endpoint];
+export function batchUrl(endpoint: Endpoint): LineUrl {
+  return LINE_URLS[endpoint];
 }
 
 /** The endpoint of a URL. */

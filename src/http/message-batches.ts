@@ -17,6 +17,7 @@ import { stageFile } from "../files/r2-upload.ts";
 import type { ByteSource } from "../files/source.ts";
 import { BATCH_FILE_BYTES_MAX, MESSAGE_BATCH_RESULTS_S, NAME_CHARS_MAX } from "../limits.ts";
 import { batchOf, fileKey, newBatchId, runFilesOf } from "../objects/address.ts";
+import { hasEndpoint } from "../providers/endpoints.ts";
 import { inSlices, pause } from "../text/bytes/slices.ts";
 import { requireRun } from "./auth/middleware.ts";
 import { bodyRoom } from "./body-bound.ts";
@@ -66,11 +67,19 @@ async function create(c: Context<AppEnv>): Promise<Response> {
     outputExpiresAfterS: MESSAGE_BATCH_RESULTS_S,
     strict: false,
     input: { bytes: input.bytes, requests: requests.length },
+    // A batch that its provider would not take is fed to the run a few requests at a time.
+    ...(!read.value.isLive && sellsBatches(c) ? { viaProvider: true } : {}),
   };
   const opened = await batchOf(c.env, runId, id).open({ id, runId, request, requestHash: named?.hash ?? "" });
   if (opened === null) throw new Refusal({ reason: "idempotency_conflict" });
   if (opened.replayed) c.header("idempotent-replayed", "true");
   return c.json(shown(c, opened.batch));
+}
+
+/** Whether an upstream has batches of messages. Requests that go to another one, or have no price there, are sent live at once. */
+function sellsBatches(c: Context<AppEnv>): boolean {
+  const { upstreams } = c.get("config");
+  return upstreams.some((each) => each.batch !== undefined && hasEndpoint(each, "messages"));
 }
 
 type Input = { runId: string; id: string; requests: readonly MessageRequest[] };

@@ -31,7 +31,10 @@ beforeAll(async () => {
     models: ["claude-*"],
     prices: { "*": { input: MESSAGE_USD.live, output: MESSAGE_USD.live } },
   };
-  gateway = await startR2Gateway({ vars: { UPSTREAMS: { sim: { kind: "simulated" }, up } } });
+  const rates = (usd: number) => ({ input: usd, output: usd });
+  const prices = { "*": { ...rates(MESSAGE_USD.live), batch: rates(MESSAGE_USD.batch) } };
+  const sold = { ...up, models: ["sold-*"], prices, batch: { poll_ms: 100 } };
+  gateway = await startR2Gateway({ vars: { UPSTREAMS: { sim: { kind: "simulated" }, up, sold } } });
 });
 beforeEach(() => provider.reset());
 afterAll(async () => {
@@ -91,6 +94,30 @@ describe("a message batch", () => {
     });
     expect(results.get("s")).toMatchObject({ type: "succeeded", message: { content: [{ text: "three" }] } });
     expect(provider.live.toSorted()).toEqual(["one", "two"]);
+  });
+
+  it("goes through its provider's own batches at half the price, where it sells them", async () => {
+    const { client, id, token } = await open({ budget: { usd: 1 } });
+    const before = provider.billUsd();
+    const requests = [request("a", "one", "sold-x"), request("b", REFUSED_WORD, "sold-x"), request("live", "two")];
+    const batch = await ended(client, await client.messages.batches.create({ requests }));
+    expect(batch.request_counts).toMatchObject({ succeeded: 2, errored: 1 });
+    expect([provider.batches.map((each) => each.requests.length), provider.live]).toEqual([[2], ["two"]]);
+    const results = await resultsOf(client, batch);
+    expect(results.get("a")).toMatchObject({ type: "succeeded", message: { content: [{ text: "one" }] } });
+    expect(results.get("b")).toMatchObject({ type: "errored", error: { error: { message: REFUSED_WORD } } });
+    const spent: unknown = await (await gateway.fetch(`/runs/${id}`, { token })).json();
+    // Two tokens at the price of a batch and two at that of a live call.
+    expect(provider.billUsd() - before).toBeCloseTo(6e-6, 12);
+    expect(spent).toMatchObject({ budget: { usd: { spent: 6e-6, reserved: 0 } } });
+  });
+
+  it("is sent live at once where its client asks for that", async () => {
+    const { client, token } = await open({ budget: { usd: 1 } });
+    const json = { requests: [request("a", "one", "sold-x")], service_tier: "default" };
+    const created = named.parse(await (await gateway.fetch("/v1/messages/batches", { token, json })).json());
+    expect((await ended(client, created)).request_counts).toMatchObject({ succeeded: 1 });
+    expect([provider.batches.length, provider.live]).toEqual([0, ["one"]]);
   });
 
   it("has an error with its type for each request that failed, and the others are not affected", async () => {

@@ -3,7 +3,7 @@
  * replies that are lost. It counts what it bills. Beside it `crashes`, by which the work on its batches stops between two steps.
  */
 import type { BatchLook } from "../../src/executors/provider-batch/next-step.ts";
-import type { Provider, Requested } from "../../src/executors/provider-batch/provider.ts";
+import type { Provider, Requested } from "../../src/executors/provider-batch/batch-api.ts";
 import { seeded } from "./engine.ts";
 
 /** How long a provider works on a batch that it completes, and how it fails. `never`: only a cancellation ends it. */

@@ -176,6 +176,8 @@ export class MessageBatchProvider {
     const from = after === null ? 0 : all.findIndex(({ id }) => id === after) + 1;
     const data = all.slice(from, from + Number(query.get("limit") ?? 20));
     const [first, last] = [data[0]?.id ?? null, data.at(-1)?.id ?? null];
+    // Batches go on whoever looks.
+    for (const batch of data) this.#advance(batch);
     return {
       data: data.map((batch) => this.#shown(batch)),
       has_more: from + data.length < all.length,

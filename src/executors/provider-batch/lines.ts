@@ -1,7 +1,7 @@
 /** The lines of a batch's files: those that go to a provider, and those that come back, on their way into the run. */
 import { parseExact } from "../../text/json/exact.ts";
-import { batchUrl, type BatchedEndpoint } from "../../batch/endpoints.ts";
-import type { CallBody, Lease } from "../../call.ts";
+import { batchUrl } from "../../batch/endpoints.ts";
+import type { CallBody, Endpoint, Lease } from "../../call.ts";
 import { readCall } from "../../run/queue/call-page.ts";
 import { groupSeqOf, indexOf } from "../../run/queue/slot.ts";
 import { PROVIDER_SETTLE_CHARS_MAX, PROVIDER_SETTLE_LINES_MAX } from "../../limits.ts";
@@ -9,22 +9,37 @@ import type { ProviderAnswer, ProviderClaim, ProviderJob } from "../../objects/m
 import { bodyToSend } from "../../text/schema/sent.ts";
 import type { Upstream } from "../../providers/config/types.ts";
 import { schemaPlace } from "../../providers/attempt.ts";
-import type { BuiltRequest } from "../../providers/kinds/kind.ts";
+import type { BatchForm, BuiltRequest } from "../../providers/kinds/kind.ts";
 import { kindOf } from "../../providers/kinds/table.ts";
 import { buildRawRequest } from "../../providers/stored-request.ts";
+import { messageIdOf, messagePrefix } from "./message-id.ts";
 import { outcomeOfLine, readLine, type LineCall, type ReadLine } from "./output.ts";
 
 /** A claimed page, as it is kept from its claim to its upload. */
 export type Page = Extract<ProviderClaim, { kind: "page" }>;
 
-/** A line of the input file; null = the upstream has no such request. */
-export function lineOf({ lease, callJson }: ProviderJob, defaultsJson: string, upstream: Upstream): string | null {
+/** How a batch has a request: as a line of its file, or as an element of its creation. `body`: JSON text. */
+const FORMS: Readonly<
+  Record<BatchForm, (request: { attemptId: string; endpoint: Endpoint; body: string; tag: string }) => string>
+> = {
+  files: ({ attemptId, endpoint, body }) =>
+    `{"custom_id":${JSON.stringify(attemptId)},"method":"POST","url":"${batchUrl(endpoint)}","body":${body}}\n`,
+  messages: ({ attemptId, body, tag }) =>
+    `{"custom_id":${JSON.stringify(messageIdOf(attemptId, messagePrefix(tag)))},"params":${body}}`,
+};
+
+/** A request of a batch with this tag; null = the upstream has no such request. */
+export function lineOf(
+  { lease, callJson }: ProviderJob,
+  { defaultsJson, upstream, tag }: { defaultsJson: string; upstream: Upstream; tag: string },
+): string | null {
+  const { batches } = kindOf(upstream);
   const body = readCall(callJson, defaultsJson, parseExact);
   const built = body.raw === undefined ? chatOf(upstream, lease, body) : buildRawRequest(upstream, lease, body.raw);
-  if (!built.ok) return null;
-  const url = batchUrl(endpointOf(body) ?? "chat");
+  if (!built.ok || batches === null) return null;
+  const { attemptId } = lease;
   // The request is text already, and JSON.
-  return `{"custom_id":${JSON.stringify(lease.attemptId)},"method":"POST","url":"${url}","body":${built.request.body}}\n`;
+  return FORMS[batches]({ attemptId, endpoint: endpointOf(body) ?? "chat", body: built.request.body, tag });
 }
 
 function chatOf(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest {
@@ -32,12 +47,12 @@ function chatOf(upstream: Upstream, lease: Lease, body: CallBody): BuiltRequest 
 }
 
 /** The endpoint of a call that is a whole body of its client; null = it is a prompt or messages. */
-export function rawEndpointOf({ callJson }: ProviderJob, defaultsJson: string): BatchedEndpoint | null {
+export function rawEndpointOf({ callJson }: ProviderJob, defaultsJson: string): Endpoint | null {
   return endpointOf(readCall(callJson, defaultsJson));
 }
 
-function endpointOf({ raw }: CallBody): BatchedEndpoint | null {
-  return raw === undefined || raw.endpoint === "messages" ? null : raw.endpoint;
+function endpointOf({ raw }: CallBody): Endpoint | null {
+  return raw === undefined ? null : raw.endpoint;
 }
 
 /** The batch whose files are read. */

@@ -85,9 +85,16 @@ export function afterLook(part: Part, look: BatchLook, about: ProviderGroup, now
   }
 }
 
+/** The batch whose creation had no reply: its id. Null: there is none so far. `pending`: one may be it, which shows when it ends. */
+export type Found = string | null | { pending: true };
+
 /** After a search for a batch whose creation had no reply. */
-export function afterFind(part: Part, batchId: string | null, about: ProviderGroup, nowMs: number): Part {
-  if (batchId !== null) return created(part, batchId, about, nowMs);
+export function afterFind(part: Part, found: Found, about: ProviderGroup, nowMs: number): Part {
+  if (typeof found === "string") return created(part, found, about, nowMs);
+  if (found !== null) {
+    const looks = part.looks + 1;
+    return { ...part, failures: 0, looks, dueAtMs: nowMs + pollDelayMs({ ...part, looks }, about) };
+  }
   const isGivenUp = part.createdAtMs === null || nowMs >= part.createdAtMs + PROVIDER_FIND_MS;
   if (!isGivenUp) return { ...part, failures: 1, dueAtMs: nowMs + PROVIDER_RETRY_MS };
   return { ...createdAnew(part), dueAtMs: nowMs };

@@ -1,7 +1,6 @@
 /** A line of a batch's output or error file as the outcome of its call. */
 import { STANDARD_TIERS } from "../../run/money/service-tiers.ts";
-import type { BatchedEndpoint } from "../../batch/endpoints.ts";
-import { BATCH_TIER, type Included, type Lease, type Outcome, type Usage } from "../../call.ts";
+import { BATCH_TIER, type Endpoint, type Included, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../run/steps/provider-settle.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { classify, failed } from "../../providers/classify.ts";
@@ -33,7 +32,7 @@ export function readLine(text: string): ReadLine | null {
 export type LineCall = {
   upstream: Upstream;
   model: string;
-  endpoint?: BatchedEndpoint;
+  endpoint?: Endpoint;
   checked?: { schema: Record<string, unknown>; lease: Lease };
   /** What the call asks for of the answer beside its text; absent = nothing. */
   include?: readonly Included[];

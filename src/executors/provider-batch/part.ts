@@ -2,7 +2,7 @@
  * One batch at a provider: a page of a group's calls, from the claim to the last answer. Plain JSON, stored before each request
  * whose repetition would cost money, so a crash between two steps repeats no such request.
  */
-import type { BatchedEndpoint } from "../../batch/endpoints.ts";
+import type { Endpoint } from "../../call.ts";
 import type { ProviderGroup } from "../../objects/methods/provider-batch.ts";
 
 /** A provider's report of a batch that has ended. `completed`: requests it has answered; null = not reported. */
@@ -14,7 +14,7 @@ export type Part = {
   key?: string;
   model: string;
   /** The endpoint of calls that are whole bodies of their client; absent = they are prompts and messages. */
-  endpoint?: BatchedEndpoint;
+  endpoint?: Endpoint;
   /** Whether answers are checked against schemas. */
   hasSchemas: boolean;
   /** Number of its creation, from 1: a creation after a failed one makes another batch. */
@@ -23,6 +23,8 @@ export type Part = {
   /** When a creation without a known reply was sent, epoch ms; null = none was sent, or it failed. */
   createdAtMs: number | null;
   batchId: string | null;
+  /** Requests of that creation, where a batch is known by their number; absent = none was sent, or its metadata has the tag. */
+  count?: number;
   /** When the cancellation was accepted, epoch ms; null = it was not. */
   cancelledAtMs: number | null;
   end: BatchEnd | null;

@@ -1,37 +1,25 @@
-/**
- * A provider's Batch API as OpenAI defines it (files, batches), in the requests that one group needs. Each request ends as data:
- * its result, or what its failure means.
- */
-import type { BatchUrl } from "../../batch/endpoints.ts";
-import { LineSplitter } from "../../batch/lines.ts";
+/** A provider's Batch API as OpenAI defines it (files, batches), and the table of the forms that such an API has. */
 import { isRecord } from "../../text/json/record.ts";
-import { PROVIDER_FIND_PAGES_MAX, PROVIDER_REQUEST_MS_MAX, RESPONSE_BYTES_MAX } from "../../limits.ts";
-import { errorWords } from "../../providers/formats/response/error.ts";
-import { withQuery } from "../../providers/config/address.ts";
-import { keyHeadersOf } from "../../providers/kinds/table.ts";
+import { PROVIDER_FIND_PAGES_MAX } from "../../limits.ts";
 import type { Upstream } from "../../providers/config/types.ts";
-import { discard, readBody } from "../../providers/read-body.ts";
-import { readRetryAfterMs } from "../../providers/retry-after.ts";
+import type { BatchForm } from "../../providers/kinds/kind.ts";
+import { kindOf } from "../../providers/kinds/table.ts";
+import type { Provider, Requested } from "./batch-api.ts";
+import { messageBatchesAt } from "./message-batches.ts";
 import type { BatchLook } from "./next-step.ts";
+import { idOf, linesOf, Requests, type ProviderDeps } from "./requests.ts";
 
-/**
- * `refused`: nothing was done, and a retry would be refused, too. `later`: nothing was done, but a retry may succeed. `unknown`:
- * it is unknown whether it was done.
- */
-export type RequestFailure = { ok: false; why: "refused" | "later" | "unknown"; retryAfterMs: number | null };
-export type Requested<Value> = { ok: true; value: Value } | RequestFailure;
-
-/** The requests of one group to its provider. */
-export type Provider = {
-  upload: (lines: string) => Promise<Requested<string>>;
-  create: (fileId: string, url: BatchUrl, tag: string) => Promise<Requested<string>>;
-  /** The id of the batch with this tag; null = there is none so far. */
-  find: (tag: string) => Promise<Requested<string | null>>;
-  look: (batchId: string) => Promise<Requested<BatchLook>>;
-  cancel: (batchId: string) => Promise<Requested<null>>;
-  /** The lines of a file. It rejects if the file breaks off. */
-  lines: (fileId: string) => Promise<Requested<AsyncIterable<string>>>;
+const FORMS: Readonly<Record<BatchForm, (upstream: Upstream, deps: ProviderDeps) => Provider>> = {
+  files: filesAt,
+  messages: messageBatchesAt,
 };
+
+/** The batch API of an upstream. Throws for one of a kind that has none: no call of it goes into a batch. */
+export function providerAt(upstream: Upstream, deps: ProviderDeps): Provider {
+  const { batches } = kindOf(upstream);
+  if (batches === null) throw new Error(`${upstream.name} has no batches`);
+  return FORMS[batches](upstream, deps);
+}
 
 /** The key of the metadata that has the tag of a batch. */
 const TAG = "fanout";
@@ -39,12 +27,7 @@ const TAG = "fanout";
 /** States in which a batch is at work; in others it has ended. An unknown state counts as ended. */
 const ENDED: ReadonlySet<string> = new Set(["completed", "expired", "cancelled"]);
 
-/** Statuses that are worth a retry and mean that nothing was done: the key, or the file, is busy. */
-const LATER: ReadonlySet<number> = new Set([408, 409, 423, 425, 429]);
-
-export type ProviderDeps = { fetch: typeof fetch; now: () => number; timeout: (ms: number) => AbortSignal };
-
-export function providerAt(upstream: Upstream, deps: ProviderDeps): Provider {
+function filesAt(upstream: Upstream, deps: ProviderDeps): Provider {
   const http = new Requests(upstream, deps);
   return {
     upload: async (lines) => {
@@ -94,13 +77,6 @@ async function find(http: Requests, tag: string): Promise<Requested<string | nul
   return { ok: true, value: null };
 }
 
-/** If an answer has no id, it is unknown what was made. */
-function idOf(got: Requested<unknown>): Requested<string> {
-  if (!got.ok) return got;
-  const id = isRecord(got.value) ? got.value["id"] : undefined;
-  return typeof id === "string" ? { ok: true, value: id } : { ok: false, why: "unknown", retryAfterMs: null };
-}
-
 function lookOf(batch: unknown): BatchLook {
   if (!isRecord(batch) || typeof batch["status"] !== "string") return { state: "working" };
   const { status, errors, request_counts: counts } = batch;
@@ -120,83 +96,4 @@ function isFull(errors: unknown): boolean {
   return (
     Array.isArray(data) && data.some((error: unknown) => isRecord(error) && error["code"] === "token_limit_exceeded")
   );
-}
-
-async function* linesOf(response: Response): AsyncGenerator<string> {
-  if (response.body === null) return;
-  const splitter = new LineSplitter(RESPONSE_BYTES_MAX);
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body) {
-    for (const { bytes } of splitter.push(chunk)) if (bytes !== null) yield decoder.decode(bytes);
-  }
-  const last = splitter.finish();
-  if (last?.bytes != null) yield decoder.decode(last.bytes);
-}
-
-type Sent<Value> = { ok: true; value: Value } | (RequestFailure & { status: number | null });
-
-class Requests {
-  readonly #upstream: Upstream;
-  readonly #deps: ProviderDeps;
-
-  constructor(upstream: Upstream, deps: ProviderDeps) {
-    this.#upstream = upstream;
-    this.#deps = deps;
-  }
-
-  async json(method: string, path: string, body: string | FormData | null): Promise<Sent<unknown>> {
-    const got = await this.send(method, path, body);
-    if (!got.ok) return got;
-    try {
-      const read = await readBody(got.value);
-      return { ok: true, value: read.ok ? JSON.parse(read.text) : null };
-    } catch {
-      return { ok: false, why: "unknown", retryAfterMs: null, status: null };
-    }
-  }
-
-  /** Sends a request. Redirects are not followed: they could carry the key to another host. */
-  async send(method: string, path: string, body: string | FormData | null): Promise<Sent<Response>> {
-    const { baseUrl, query } = this.#upstream;
-    // Called on its own: workerd's fetch refuses to be a method of another object.
-    const { fetch, timeout, now } = this.#deps;
-    const init: RequestInit = { method, headers: this.#headers(typeof body === "string"), redirect: "manual" };
-    if (body !== null) init.body = body;
-    let response: Response;
-    try {
-      response = await fetch(withQuery(`${baseUrl}${path}`, query ?? ""), {
-        ...init,
-        signal: timeout(PROVIDER_REQUEST_MS_MAX),
-      });
-    } catch {
-      return { ok: false, why: "unknown", retryAfterMs: null, status: null };
-    }
-    if (response.ok) return { ok: true, value: response };
-    const { status } = response;
-    const retryAfterMs = readRetryAfterMs(response.headers, now());
-    const why = await failureOf(response);
-    return { ok: false, why, retryAfterMs, status };
-  }
-
-  #headers(isJson: boolean): Record<string, string> {
-    const sent = { accept: "application/json", "user-agent": "fanout", ...this.#upstream.headers };
-    const type = isJson ? { "content-type": "application/json" } : {};
-    return { ...sent, ...type, ...keyHeadersOf(this.#upstream) };
-  }
-}
-
-async function failureOf(response: Response): Promise<RequestFailure["why"]> {
-  const { status } = response;
-  if (status >= 500) {
-    await discard(response);
-    return "unknown";
-  }
-  if (!LATER.has(status)) {
-    await discard(response);
-    return "refused";
-  }
-  // A key whose quota is used up does not get one by waiting.
-  const read = await readBody(response).catch(() => null);
-  const { codes } = errorWords(read?.ok === true ? read.text : "");
-  return codes.includes("insufficient_quota") ? "refused" : "later";
 }

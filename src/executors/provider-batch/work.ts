@@ -11,7 +11,7 @@ import type { Upstream } from "../../providers/config/types.ts";
 import { afterFailure, afterFind, afterLook, created, dueMs, nextStep, restOf, type After } from "./next-step.ts";
 import { decidesReading, lineOf, rawEndpointOf, Reading, type Page } from "./lines.ts";
 import { newPart, tagOf, type BatchEnd, type Part, type ProviderJob } from "./part.ts";
-import type { Provider, Requested } from "./provider.ts";
+import type { Provider, Requested } from "./batch-api.ts";
 
 export type WorkDeps = {
   claim: (page: number) => Promise<ProviderClaim>;
@@ -100,8 +100,12 @@ export class ProviderWork {
     switch (step) {
       case "upload":
         return this.#upload(part, upstream, provider);
-      case "create":
-        return this.#create(part, upstream, provider);
+      case "create": {
+        const { fileId, endpoint } = part;
+        const url = batchUrl(endpoint ?? "chat");
+        const create = () => provider.create(fileId ?? "", url, tagOf(this.#job, part));
+        return this.#create({ ...part, createdAtMs: this.#deps.now() }, upstream, create);
+      }
       case "find":
         return this.#find(part, upstream, provider);
       case "look":
@@ -118,30 +122,40 @@ export class ProviderWork {
     const calls = await this.#callsOf(part.page);
     if (calls === null) return { part: afterFailure(part, null, this.#deps.now()) };
     if (calls.jobs.length === 0) return { rest: "unsent", releases: false };
-    const lines = calls.jobs.map((job) => lineOf(job, calls.defaultsJson, upstream));
-    // Sent live, each gets the reason.
-    if (lines.includes(null)) return { rest: "unsent", releases: true };
+    const about = { defaultsJson: calls.defaultsJson, upstream, tag: tagOf(this.#job, part) };
+    const lines: string[] = [];
+    for (const job of calls.jobs) {
+      const line = lineOf(job, about);
+      // Sent live, each gets the reason.
+      if (line === null) return { rest: "unsent", releases: true };
+      lines.push(line);
+    }
+    const { createOf } = provider;
+    if (createOf !== undefined) {
+      const intended = { ...part, createdAtMs: this.#deps.now(), count: lines.length };
+      return this.#create(intended, upstream, () => createOf(lines));
+    }
     const uploaded = await provider.upload(lines.join(""));
     if (uploaded.ok) return { part: { ...part, fileId: uploaded.value, failures: 0 } };
     return this.#failed(part, uploaded);
   }
 
-  async #create(part: Part, upstream: Upstream, provider: Provider): Promise<After> {
+  async #create(intended: Part, upstream: Upstream, create: () => Promise<Requested<string>>): Promise<After> {
     const { now } = this.#deps;
-    const intended = { ...part, createdAtMs: now() };
     // If the reply is lost, the batch is found by its tag.
     this.#putPart(intended);
-    const url = batchUrl(part.endpoint ?? "chat");
-    const made = await provider.create(part.fileId ?? "", url, tagOf(this.#job, part));
+    const made = await create();
     if (made.ok) return { part: created(intended, made.value, this.#aboutAt(upstream), now()) };
     return made.why === "unknown"
       ? { part: afterFailure(intended, made.retryAfterMs, now()) }
-      : this.#failed(part, made);
+      : this.#failed({ ...intended, createdAtMs: null }, made);
   }
 
   async #find(part: Part, upstream: Upstream, provider: Provider): Promise<After> {
     const { now } = this.#deps;
-    const found = await provider.find(tagOf(this.#job, part));
+    const known = new Set(this.#job.parts.flatMap(({ batchId }) => batchId ?? []));
+    const about = { createdAtMs: part.createdAtMs ?? now(), count: part.count ?? 0, known };
+    const found = await provider.find(tagOf(this.#job, part), about);
     if (!found.ok) return { part: afterFailure(part, found.retryAfterMs, now()) };
     return { part: afterFind(part, found.value, this.#aboutAt(upstream), now()) };
   }
@@ -170,7 +184,7 @@ export class ProviderWork {
     const answered = new Set<number>();
     for (const fileId of [end.outputFileId, end.errorFileId]) {
       if (fileId === null) continue;
-      const file = await provider.lines(fileId);
+      const file = await provider.lines(fileId, tagOf(this.#job, part));
       if (!file.ok) return { part: afterFailure(part, file.retryAfterMs, now()) };
       try {
         for await (const line of file.value) {

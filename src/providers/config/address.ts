@@ -31,6 +31,20 @@ export function hasModelPlace(baseUrl: string): boolean {
   return baseUrl.includes(MODEL);
 }
 
+/**
+ * Whether batches can be made at an upstream: their API lies beside the endpoints, so an address with the model in its path has none;
+ * nor has one that Google or AWS protects.
+ */
+export function hasBatches({
+  base_url: baseUrl,
+  auth,
+}: {
+  base_url: string;
+  auth?: { type: string } | undefined;
+}): boolean {
+  return !hasModelPlace(storedBaseUrl(baseUrl)) && (auth === undefined || auth.type === "header");
+}
+
 /** What is wrong with the places for the model in a configured base URL; null = nothing. A client's text never names a host. */
 export function modelPlaceFault(url: URL): string | null {
   const before = `${url.protocol}${url.host}`;

@@ -30,6 +30,9 @@ export type Sender = "network" | "simulated" | "pull";
 /** How prompts are cached where the configuration does not say. */
 export type AutomaticCache = Exclude<PromptCache, "auto">;
 
+/** `files`: a file of lines, then a batch of it, as at OpenAI. `messages`: Anthropic's Message Batches. */
+export type BatchForm = "files" | "messages";
+
 export type Kind = {
   /** Reads an entry of UPSTREAMS: its fields, their defaults, the field of the completion cap, what prices mean. */
   parse: (entry: Entry) => ParsedUpstreams;
@@ -60,6 +63,8 @@ export type Kind = {
   limitHeaders: LimitHeaders;
   /** How it caches the beginning of prompts, unless the configuration says so. */
   promptCache: (upstream: Pick<Upstream, "baseUrl">, price: TokenPrice | null) => AutomaticCache;
+  /** The form of its batch API; null = it has none. */
+  batches: BatchForm | null;
   /** Whether a cassette can record its answers. */
   isRecordable: boolean;
   /** How it counts the tokens of a body of so many bytes without a request; absent = its endpoint counts. */

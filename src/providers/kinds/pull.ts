@@ -17,6 +17,7 @@ export const pull: Kind = {
   otherEndpoints: (name) => `${name} is served by pull workers; use /query or /batch`,
   models: null,
   promptCache: () => "none",
+  batches: null,
   isRecordable: false,
 };
 

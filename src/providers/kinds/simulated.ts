@@ -12,6 +12,7 @@ const schema = z.strictObject({ kind: z.literal("simulated"), ...commonFields })
 
 export const simulated: Kind = {
   ...openai,
+  batches: null,
   parse,
   sends: "simulated",
   protocol: null,

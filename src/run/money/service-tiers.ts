@@ -29,11 +29,12 @@ export const FAST_TIER = "fast";
 /**
  * Prices of tiers as a share of the standard rates, by provider of the catalogue, which lists standard rates only.
  * OpenAI's flex is billed at the rates of its Batch API, half of the standard ones, cached input included
- * (developers.openai.com/api/docs/guides/flex-processing). Anthropic's Message Batches cost half as well, by an API of
- * their own, which the gateway does not speak.
+ * (developers.openai.com/api/docs/guides/flex-processing). Anthropic's Message Batches cost half as well, of every rate
+ * (platform.claude.com/docs/en/build-with-claude/batch-processing).
  */
 const SHARES: Readonly<Record<string, Readonly<Record<string, number>>>> = {
   openai: { flex: 0.5, batch: 0.5 },
+  anthropic: { batch: 0.5 },
 };
 
 /** Prices of a provider's tiers that follow from its standard price; undefined if it has none. */

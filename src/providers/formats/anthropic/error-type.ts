@@ -12,6 +12,14 @@ const TYPES: ReadonlyMap<number, string> = new Map([
   [529, "overloaded_error"],
 ]);
 
+/** The status that an error of this type has. */
+export function anthropicErrorStatus(type: string): number {
+  if (type === "invalid_request_error") return 400;
+  if (type === "overloaded_error") return 529;
+  for (const [status, named] of TYPES) if (named === type) return status;
+  return 500;
+}
+
 /** The type that Anthropic's API gives an error with this status. */
 export function anthropicErrorType(status: number): string {
   return TYPES.get(status) ?? (status < 500 ? "invalid_request_error" : "api_error");

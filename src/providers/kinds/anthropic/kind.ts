@@ -2,9 +2,17 @@
 import * as z from "zod";
 import { PROMPT_TOKENS_FIXED_ANTHROPIC } from "../../../limits.ts";
 import { messagesOutputFormat } from "../../../text/schema/forms.ts";
-import { baseUrlField, commonFields, commonOf, pricesOf, remoteFields, type CacheWrites } from "../../config/fields.ts";
+import {
+  baseUrlField,
+  batchField,
+  commonFields,
+  commonOf,
+  pricesOf,
+  remoteFields,
+  type CacheWrites,
+} from "../../config/fields.ts";
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
-import { storedBaseUrl } from "../../config/address.ts";
+import { hasBatches, storedBaseUrl } from "../../config/address.ts";
 import { remoteOf } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
 import { readAnthropicMessage } from "../../formats/anthropic/answer.ts";
@@ -16,6 +24,7 @@ import { buildAnthropicRequest, keyHeaders, VERSION_HEADERS } from "./request.ts
 const schema = z.strictObject({
   kind: z.literal("anthropic"),
   base_url: baseUrlField("/messages").default("https://api.anthropic.com"),
+  batch: batchField,
   ...remoteFields,
   ...commonFields,
 });
@@ -42,6 +51,7 @@ export const anthropic: Kind = {
   failures: COMMON_FAILURES,
   limitHeaders: COMMON_LIMIT_HEADERS,
   promptCache: () => "mark",
+  batches: "messages",
   isRecordable: true,
 };
 
@@ -57,6 +67,7 @@ function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
     // Anthropic's clients are given its base URL without the version, OpenAI's with it: both are understood.
     baseUrl: storedBaseUrl(storedBaseUrl(fields.base_url).replace(/\/v1$/, "")),
     ...read.remote,
+    ...(hasBatches(fields) ? { batch: fields.batch } : {}),
     ...commonOf(fields, {
       models: ["*"],
       bounds: { fixedTokens: PROMPT_TOKENS_FIXED_ANTHROPIC, learnsTemplate: true },

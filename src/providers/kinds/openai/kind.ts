@@ -5,7 +5,7 @@ import { providerAt } from "../../../run/money/prices.ts";
 import type { TokenPrice } from "../../../run/money/token-price.ts";
 import { baseUrlField, batchField, commonFields, commonOf, pricesOf, remoteFields } from "../../config/fields.ts";
 import { wrongIssue, type Entry, type ParsedUpstreams } from "../../config/parsed.ts";
-import { hasModelPlace, storedBaseUrl } from "../../config/address.ts";
+import { hasBatches, storedBaseUrl } from "../../config/address.ts";
 import { remoteOf } from "../../config/remote.ts";
 import type { Upstream } from "../../config/types.ts";
 import { readCompletion } from "../../formats/response/chat.ts";
@@ -53,6 +53,7 @@ export const openai: Kind = {
   failures: COMMON_FAILURES,
   limitHeaders: COMMON_LIMIT_HEADERS,
   promptCache,
+  batches: "files",
   isRecordable: true,
 };
 
@@ -73,11 +74,6 @@ function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
     prices: pricesOf(fields.prices ?? {}, WRITTEN_UNASKED),
   };
   return { ok: true, upstreams: [upstream] };
-}
-
-/** A Batch API lies beside the endpoints, so an address with the model in its path has none; nor has one that Google or AWS protects. */
-function hasBatches({ base_url: baseUrl, auth }: z.infer<typeof schema>): boolean {
-  return !hasModelPlace(storedBaseUrl(baseUrl)) && (auth === undefined || auth.type === "header");
 }
 
 /** OpenAI's newer models refuse `max_tokens`; most other servers know nothing else. */

@@ -21,6 +21,7 @@ describe("an upstream of kind anthropic", () => {
     expect(upstreamOf()).toEqual({
       name: "claude",
       kind: "anthropic",
+      batch: { pollMs: 60_000, marginMs: null },
       baseUrl: "https://api.anthropic.com",
       apiKey: null,
       headers: {},
@@ -127,7 +128,18 @@ describe("what a call to Anthropic costs", () => {
       cacheWritePicoUsd: 1_250_000,
       cacheWrite1hPicoUsd: 2_000_000,
     };
-    expect(priceOf(upstreamOf(), "claude-haiku-4-5-20251001")).toEqual({ ...own, outputPicoUsd: 5_000_000 });
+    const batch = {
+      inputPicoUsd: 500_000,
+      cachedInputPicoUsd: 50_000,
+      cacheWritePicoUsd: 625_000,
+      cacheWrite1hPicoUsd: 1_000_000,
+      outputPicoUsd: 2_500_000,
+    };
+    expect(priceOf(upstreamOf(), "claude-haiku-4-5-20251001")).toEqual({
+      ...own,
+      outputPicoUsd: 5_000_000,
+      serviceTiers: { batch },
+    });
     expect(priceOf(upstreamOf({ base_url: "https://api.anthropic.com/v1/" }), "claude-haiku-4-5")).toMatchObject(own);
     expect(priceOf(upstreamOf({ base_url: "https://a.test" }), "claude-haiku-4-5")).toBeNull();
   });
