@@ -21,6 +21,7 @@ export function pathValue(path: string, parameter: string, { id, things }: Party
   if (path.startsWith("/contexts/")) return things.context;
   if (path.startsWith("/v1/files/")) return things.files?.file ?? "file-none";
   if (path.startsWith("/v1/uploads/")) return things.files?.upload ?? "upload_none";
+  if (path.startsWith("/v1/messages/batches/")) return things.files?.messageBatch ?? "msgbatch_none";
   if (path.startsWith("/v1/batches/")) return things.files?.batch ?? "batch_none";
   if (path.startsWith("/v1/models/")) return "sim/echo";
   return path.startsWith("/v1/responses/") ? "resp_none" : id;

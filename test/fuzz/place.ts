@@ -160,18 +160,21 @@ async function openParty(
   });
   await gateway.fetch("/log", { json: { event_type: "code_generated", code: words }, token });
   const things = await makeThings(gateway, token, { words, hasFiles });
-  if (things.files !== null) await endOfBatch(gateway, token, things.files.batch);
+  if (things.files !== null) {
+    await endOfBatch(gateway, token, `/v1/batches/${things.files.batch}`);
+    await endOfBatch(gateway, token, `/v1/messages/batches/${things.files.messageBatch}`);
+  }
   return { id, token, things };
 }
 
-const batchForm = z.looseObject({ status: z.string() });
+const batchForm = z.looseObject({ status: z.string().optional(), processing_status: z.string().optional() });
 const POLL_MS = 50;
 
 /** Waits until a batch has ended: nothing of its run changes by itself afterwards. */
-async function endOfBatch(gateway: Gateway, token: string, id: string): Promise<void> {
+async function endOfBatch(gateway: Gateway, token: string, path: string): Promise<void> {
   for (;;) {
-    const { status } = batchForm.parse(await (await gateway.fetch(`/v1/batches/${id}`, { token })).json());
-    if (["completed", "failed", "expired", "cancelled"].includes(status)) return;
+    const { status = "", ...of } = batchForm.parse(await (await gateway.fetch(path, { token })).json());
+    if (["completed", "failed", "expired", "cancelled"].includes(status) || of.processing_status === "ended") return;
     await sleep(POLL_MS);
   }
 }

@@ -2,14 +2,14 @@
 import { z } from "zod";
 import type { Gateway, GatewayRequest } from "./gateway.ts";
 
-/** The ids of what a run has. Without R2 there are no files, and `file`, `upload`, `part` and `batch` are null. */
+/** The ids of what a run has. Without R2 there are no files, and no batches of them. */
 export type Things = {
   group: string;
   dag: string;
   context: string;
   /** A child run. */
   child: string;
-  files: { file: string; upload: string; part: string; batch: string } | null;
+  files: { file: string; upload: string; part: string; batch: string; messageBatch: string } | null;
 };
 
 const withId = z.looseObject({ id: z.string() });
@@ -63,6 +63,9 @@ async function makeFiles(
     part: await make(`/v1/uploads/${upload}/parts`, { body: data }),
     batch: await make("/v1/batches", {
       json: { input_file_id: file, endpoint: "/v1/chat/completions", completion_window: "24h" },
+    }),
+    messageBatch: await make("/v1/messages/batches", {
+      json: { requests: [{ custom_id: "a", params: { ...body, max_tokens: 9 } }] },
     }),
   };
 }
