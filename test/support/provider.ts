@@ -6,14 +6,18 @@
 import { LLMock, type ChatCompletionRequest, type Fixture } from "@copilotkit/aimock";
 import { createServer, request as httpRequest } from "node:http";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { z } from "zod";
 import { EMBEDDING, tokensIn, type Exchange, type Tokens } from "./provider-exchange.ts";
 import { answerRaw, refusesKey } from "./provider-raw.ts";
 
 /** What all answers so far cost, by the provider's own count. */
 export type Bill = Tokens & { calls: number; nanoUsd: number };
 
+/** A message of a request: its text, and the addresses of its images. */
+type Heard = { role: string; text: string; images: string[] };
+
 /** What a model says to the messages of a request, oldest first. */
-export type Mind = (messages: readonly { role: string; text: string }[]) => string;
+export type Mind = (messages: readonly Heard[]) => string;
 
 export type Provider = {
   /** Has OpenAI's and Anthropic's API below `/v1`. */
@@ -26,7 +30,7 @@ export type Provider = {
   bill(): Bill;
   /** `bill().nanoUsd`. */
   billedNanoUsd(): number;
-  /** What the model `mind` says from now on. */
+  /** What models whose names end with `mind` say from now on. */
   think(mind: Mind): void;
   forget(): void;
   stop(): Promise<void>;
@@ -141,7 +145,7 @@ function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number, m
     sends.set(key, send);
     const refusal = refusalOf(model, send);
     if (refusal !== null) return refusal;
-    const content = model === "mind" ? mind(request.messages.map(saidOf)) : contentOf(request);
+    const content = model.endsWith("mind") ? mind(request.messages.map(saidOf)) : contentOf(request);
     const tokens = { prompt: tokensIn(JSON.stringify(request.messages)), completion: tokensIn(content) };
     const cost = bill(tokens, model.startsWith(ROUTED) ? ROUTER_NANO : PRICE_NANO) / 1e9;
     const { prompt, completion } = tokens;
@@ -205,9 +209,14 @@ function contentOf(request: ChatCompletionRequest): string {
   return typeof cap === "number" ? text.slice(0, cap * 4) : text;
 }
 
-function saidOf({ role, content }: ChatCompletionRequest["messages"][number]): { role: string; text: string } {
-  const text = typeof content === "string" ? content : (content ?? []).map((part) => part.text ?? "").join("");
-  return { role, text };
+function saidOf({ role, content }: ChatCompletionRequest["messages"][number]): Heard {
+  if (typeof content === "string") return { role, text: content, images: [] };
+  const parts = content ?? [];
+  const images = parts.flatMap(({ image_url: sent }) => {
+    const image = z.object({ url: z.string() }).safeParse(sent);
+    return image.success ? [image.data.url] : [];
+  });
+  return { role, text: parts.map((part) => part.text ?? "").join(""), images };
 }
 
 function jsonOf(text: string): unknown {

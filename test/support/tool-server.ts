@@ -36,6 +36,8 @@ const ANSWERS: Record<string, Answer> = {
   "/echo": (response, { body }) => json(response, JSON.stringify({ result: JSON.parse(body).input })),
   "/whole": (response, { body }) => json(response, body),
   "/length": (response, { body }) => json(response, JSON.stringify({ result: JSON.parse(body).input.word.length })),
+  "/letters": (response, { body }) =>
+    json(response, JSON.stringify({ result: Object.values(JSON.parse(body).input).join("").length })),
   "/text": (response) => void response.writeHead(200, { "content-type": "text/plain" }).end('{"result":1}'),
   "/bare": (response) => void response.end("plain words"),
   "/broken-json": (response) => json(response, '{"result":'),

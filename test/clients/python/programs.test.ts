@@ -1,15 +1,14 @@
 /** Whole programs of Python clients that know nothing of the gateway: three counts of each, and a budget that ends. */
-import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { reportLeftOut } from "../../support/left-out.ts";
 import { startClients, type ClientRun, type Clients } from "../world.ts";
 import { ENVIRONMENT_NAMES, PYTHON_CLIENTS, type PythonClient } from "./clients.ts";
-import { missingEnvironment, pythonOf, versionOf } from "./environments.ts";
+import { missingEnvironment, versionOf } from "./environments.ts";
+import { runProgram, TIME_MAX_MS, variablesOf, type Ended } from "./process.ts";
 
 for (const name of ENVIRONMENT_NAMES) reportLeftOut(`the Python clients with ${name}`, missingEnvironment(name));
 
@@ -34,33 +33,10 @@ const report = z.strictObject({
   cost_usd: z.number().optional(),
 });
 
-type Ended = { status: number | null; printed: string; complaint: string };
-
-/** Runs a client's program as a user would, with the run's token as its key. */
-async function start({ environment, program, model, mind }: PythonClient, run: ClientRun): Promise<Ended> {
+const start = ({ environment, program, model, mind }: PythonClient, run: ClientRun): Promise<Ended> => {
   if (mind !== undefined) clients.provider.think(mind);
-  const child = spawn(pythonOf(environment), [join(import.meta.dirname, "programs", program)], {
-    cwd: home,
-    env: {
-      PATH: process.env["PATH"] ?? "",
-      HOME: home,
-      MODEL: model,
-      OPENAI_BASE_URL: clients.baseUrl,
-      OPENAI_API_KEY: run.token,
-      ANTHROPIC_BASE_URL: clients.gateway.url,
-      ANTHROPIC_API_KEY: run.token,
-      // Its list of prices is otherwise fetched.
-      LITELLM_LOCAL_MODEL_COST_MAP: "True",
-    },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const ended = new Promise<number | null>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", resolve);
-  });
-  const [status, printed, complaint] = await Promise.all([ended, text(child.stdout), text(child.stderr)]);
-  return { status, printed, complaint };
-}
+  return runProgram({ environment, program, home }, { ...variablesOf(clients, run), MODEL: model });
+};
 
 /** What the run has spent, once nothing is reserved any more. */
 async function ledgerOf(run: ClientRun) {
@@ -74,9 +50,6 @@ const CALLS_OF_A_SMALL_BUDGET = 3;
 
 /** Two calls of a fan-out, or one and the model's next step: no client asks again for what a budget has refused. */
 const REFUSALS_MAX = 2;
-
-/** Some programs load for ten seconds on a busy machine, and longer when they run first and Python compiles their packages. */
-const TIME_MAX_MS = 400_000;
 
 for (const client of PYTHON_CLIENTS) {
   const isMissing = missingEnvironment(client.environment) !== null;
