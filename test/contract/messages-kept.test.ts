@@ -1,6 +1,6 @@
 /**
  * The whole message of an answer is what `/v1` returns for the same call wherever an answer is kept, and however it comes: replayed, from a
- * cassette, from the rows of a gateway that was killed, in a batch of its provider, from a pull worker.
+ * cassette, from the rows of a gateway that was killed, in a batch of its provider, from a pull worker, from the judge of a panel.
  */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -31,7 +31,8 @@ beforeAll(async () => {
   provider.behave({ bodyOf: (model) => SPEAKERS.find(({ name }) => name === model)?.body ?? null });
   dataDir = await mkdtemp(join(tmpdir(), "fanout-messages-"));
   const more = { batches: provider.upstreams(0).up, agents: { kind: "pull" } };
-  world = await startSpeakers({ dataDir, more });
+  const PANEL = { panel: ["sim/echo", "sim/reverse"], judge: "deepseek-json/m" };
+  world = await startSpeakers({ dataDir, more, vars: { PANEL } });
 });
 afterAll(async () => {
   await world.stop();
@@ -147,5 +148,34 @@ describe("the message of each provider of OpenAI's protocol", () => {
       for (const { message } of items) expectSame(speaker, message, await viaV1(run, speaker), "json");
       expect(answer.text).toContain(`"message":${speaker.message}`);
     }
+  });
+});
+
+describe("the message of a panel", () => {
+  const judge = SPEAKERS.find(({ name }) => name === "deepseek");
+  const written = judge?.message ?? "the judge writes nothing";
+  const delta = z.looseObject({ choices: z.array(z.looseObject({ delta: z.looseObject({}).optional() })) });
+
+  it("is its judge's, on /query and on /v1", async () => {
+    const run = await world.openRun();
+    const json = { model: "fanout/panel", max_tokens: 100 };
+    const query = await run.send("/query", { json: { ...json, prompt: "hi" } });
+    expect(query).toMatchObject({ status: 200, text: expect.stringContaining(`"message":${written}`) });
+    const chat = { ...json, messages: [{ role: "user", content: "hi" }] };
+    const whole = await run.send("/v1/chat/completions", { json: chat });
+    expect(whole.text).toContain(`"message":${written}`);
+    expect(whole.json).toMatchObject({ object: "chat.completion", choices: [{ finish_reason: "tool_calls" }] });
+  });
+
+  it("is one delta of a stream, whose calls of tools have their places", async () => {
+    const run = await world.openRun();
+    const messages = [{ role: "user", content: "hi" }];
+    const json = { model: "fanout/panel", max_tokens: 100, messages, stream: true };
+    const { text } = await run.send("/v1/chat/completions", { json });
+    const lines = text.split("\n").filter((line) => line.startsWith("data: {"));
+    const [first] = lines.map((line) => delta.parse(JSON.parse(line.slice(6))).choices[0]?.delta);
+    const message = z.looseObject({ tool_calls: z.array(z.looseObject({})) }).parse(JSON.parse(written));
+    const calls = message.tool_calls.map((call, index) => ({ index, ...call }));
+    expect(first).toEqual({ ...message, tool_calls: calls });
   });
 });

@@ -4,7 +4,9 @@ import type { AppEnv } from "../context.ts";
 import { jsonOf } from "../../contract/body.ts";
 import { parseQuery } from "../../contract/query.ts";
 import { Refusal, toWire } from "../../errors.ts";
+import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
+import { withParts } from "../replies/parts.ts";
 import { usageOf } from "../replies/usage.ts";
 import { PANEL_MODEL, type Panel } from "../../providers/panel.ts";
 import { askPanel, type PanelAnswer } from "../native/combining/panel.ts";
@@ -37,7 +39,10 @@ export async function chatWithPanel(
   const call = { call: read.value, named: null };
   const id = `chatcmpl-${c.get("requestId")}`;
   const head = { id, created: Math.floor(Date.now() / 1_000), model: PANEL_MODEL };
-  if (stream !== true) return c.json(completionOf(head, await askPanel(c, runId, panel, call)));
+  if (stream !== true) {
+    const completion = completionOf(head, await askPanel(c, runId, panel, call));
+    return c.body(completion, 200, { "content-type": "application/json" });
+  }
   const includesUsage = isRecord(options) && options["include_usage"] === true;
   const pieces = chunks(head, includesUsage, () => askPanel(c, runId, panel, call));
   return streamPieces(c, { runId, remainingNanoUsd: null }, pieces, STREAM);
@@ -47,10 +52,21 @@ const STREAM = { contentType: "text/event-stream", keepAlive: ": waiting\n\n" };
 
 type Head = { id: string; created: number; model: string };
 
-function completionOf(head: Head, { text, finishReason, spent }: PanelAnswer) {
-  const message = { role: "assistant", content: text, refusal: null };
-  const choice = { index: 0, message, logprobs: null, finish_reason: finishReason ?? "stop" };
-  return { ...head, object: "chat.completion", choices: [choice], usage: usageOf(spent) };
+/** The completion as JSON text, with the judge's message as its provider wrote it. */
+function completionOf(head: Head, { text, parts, finishReason, spent }: PanelAnswer): string {
+  const message = parts?.message ?? JSON.stringify({ role: "assistant", content: text, refusal: null });
+  const choice = withParts({ index: 0, logprobs: null, finish_reason: finishReason ?? "stop" }, { message });
+  const completion = JSON.stringify({ ...head, object: "chat.completion", usage: usageOf(spent) });
+  return `${completion.slice(0, -1)},"choices":[${choice}]}`;
+}
+
+/** The whole message as one delta, whose calls of tools have their places. */
+function deltaOf({ text, parts }: PanelAnswer): object {
+  const message = parts?.message === undefined ? undefined : tryParse(parts.message);
+  if (!isRecord(message)) return { role: "assistant", content: text };
+  const { tool_calls: calls } = message;
+  if (!Array.isArray(calls)) return message;
+  return { ...message, tool_calls: calls.map((call: unknown, index) => (isRecord(call) ? { index, ...call } : call)) };
 }
 
 /** What fails after the headers are sent ends the stream with an error. */
@@ -59,8 +75,9 @@ async function* chunks(head: Head, includesUsage: boolean, ask: () => Promise<Pa
   const chunk = (more: object): string =>
     event({ ...head, object: "chat.completion.chunk", ...(includesUsage && { usage: null }), ...more });
   try {
-    const { text, finishReason, spent } = await ask();
-    const delta = { role: "assistant", content: text };
+    const answer = await ask();
+    const { finishReason, spent } = answer;
+    const delta = deltaOf(answer);
     yield chunk({ choices: [{ index: 0, delta, logprobs: null, finish_reason: null }] });
     yield chunk({ choices: [{ index: 0, delta: {}, logprobs: null, finish_reason: finishReason ?? "stop" }] });
     if (includesUsage) yield chunk({ choices: [], usage: usageOf(spent) });

@@ -1,10 +1,12 @@
 /** Calls that the gateway makes for a client beside those that it sent: a group of the run like any other, which this Worker executes. */
 import type { Context } from "hono";
+import type { AnswerParts } from "../../../call.ts";
 import type { Spent } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import type { Reason } from "../../../errors.ts";
 import { firstCapacity } from "../../../executors/group-executor.ts";
+import { partsOfSlot } from "../../replies/parts.ts";
 import { reasonOf, slotError } from "../../replies/slot.ts";
 import { slotPages } from "../../replies/slot-pages.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
@@ -25,6 +27,8 @@ export type CallsEnd = {
   /** Why the first of those failed; null = none did. */
   reason: Reason | null;
   finishReason: string | null;
+  /** What the last call's answer has beside its text; undefined = nothing. */
+  parts: AnswerParts | undefined;
   attempts: number;
   spent: Spent;
 };
@@ -52,6 +56,7 @@ async function endOf(reader: GroupSource): Promise<CallsEnd & { remainingNanoUsd
   const texts: (string | null)[] = [];
   let reason: Reason | null = null;
   let finishReason: string | null = null;
+  let parts: AnswerParts | undefined;
   let attempts = 0;
   for await (const slots of slotPages({ count, slotsFrom: (index) => reader.slotsFrom(index) })) {
     for (const slot of slots) {
@@ -59,8 +64,9 @@ async function endOf(reader: GroupSource): Promise<CallsEnd & { remainingNanoUsd
       if (hasFailed) reason ??= reasonOf(slot);
       texts.push(hasFailed ? null : (slot.text ?? ""));
       finishReason = slot.finishReason;
+      parts = partsOfSlot(slot);
       attempts += slot.attempts;
     }
   }
-  return { groupId, texts, reason, finishReason, attempts, spent, remainingNanoUsd };
+  return { groupId, texts, reason, finishReason, parts, attempts, spent, remainingNanoUsd };
 }

@@ -21,10 +21,10 @@ export async function queryPanel(
     throw new Refusal({ reason: "invalid_request", message, param: "model" });
   }
   const startedMs = Date.now();
-  const { text, finishReason, attempts, spent } = await askPanel(c, runId, panel, { call, named });
+  const { text, finishReason, parts, attempts, spent } = await askPanel(c, runId, panel, { call, named });
   if (wantsText(c)) return c.text(text);
   const latencyMs = Date.now() - startedMs;
   const end = { attempts, latencyMs, queuedMs: 0, ...spent, parallelGroupId: null };
-  const answer = { text, model: PANEL_MODEL, finishReason, isJson: call.body.schema !== undefined };
+  const answer = { text, parts, model: PANEL_MODEL, finishReason, isJson: call.body.schema !== undefined };
   return c.body(queryReply(c.get("requestId"), end, answer), 200, { "content-type": "application/json" });
 }

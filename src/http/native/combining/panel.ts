@@ -3,6 +3,7 @@
  * of it is calls of the run: reserved one by one, logged, and paid for by it.
  */
 import type { Context } from "hono";
+import type { AnswerParts } from "../../../call.ts";
 import type { Member } from "../../../run/answers/member.ts";
 import { ShownAnswers } from "../../../run/answers/answers.ts";
 import type { Spent } from "../../../run/answers/calls.ts";
@@ -22,7 +23,14 @@ export function panelFor(c: Context<AppEnv>, model: string | null): Panel | null
   return model === PANEL_MODEL ? c.get("config").panel : null;
 }
 
-export type PanelAnswer = { text: string; finishReason: string | null; attempts: number; spent: Spent };
+export type PanelAnswer = {
+  text: string;
+  finishReason: string | null;
+  /** What the judge's answer has beside its text; undefined = nothing. */
+  parts: AnswerParts | undefined;
+  attempts: number;
+  spent: Spent;
+};
 
 /** `named`: the client's Idempotency-Key; null = it sent none. */
 type PanelCall = { call: ParsedCall; named: IdempotencyKey | null };
@@ -54,6 +62,7 @@ export async function askPanel(
   return {
     text: judged.texts[0] ?? "",
     finishReason: judged.finishReason,
+    parts: judged.parts,
     attempts: members.attempts + judged.attempts,
     spent: {
       promptTokens: sum("promptTokens"),
@@ -78,7 +87,15 @@ const TASK =
 function judgeCall({ body, facts }: ParsedCall, panel: Panel, texts: readonly (string | null)[]): Parsed<ParsedCall> {
   const answers = new ShownAnswers(texts.length, COMBINING_CHARS_DEFAULT);
   for (const member of membersOf(texts)) answers.add(member);
-  const { prompt, messages = [{ role: "user", content: prompt ?? "" }], system, temperature, params, schema } = body;
+  const {
+    prompt,
+    messages = [{ role: "user", content: prompt ?? "" }],
+    system,
+    temperature,
+    params,
+    schema,
+    include,
+  } = body;
   const sent = {
     model: panel.judge,
     priority: facts.priority,
@@ -89,6 +106,7 @@ function judgeCall({ body, facts }: ParsedCall, panel: Panel, texts: readonly (s
     ...(temperature !== undefined && { temperature }),
     ...(params !== undefined && { params }),
     ...(schema !== undefined && { schema }),
+    ...(include !== undefined && { include: [...include] }),
   };
   const path = (field: string): string => field;
   const settings = parseSettings(sent, SETTINGS_DEFAULT, path);
