@@ -384,10 +384,13 @@ const interrupts = {
   },
 };
 
-/** Says on standard error why few calls of a batch ran at once, and what helps. */
-function sayNarrowed({ metrics }) {
+/**
+ * Says on standard error why few calls of a batch ran at once, and what helps. Where the budget did not last, the errors of the calls
+ * say what helps.
+ */
+function sayNarrowed({ metrics, status }) {
   const by = metrics?.narrowed_by;
-  if (by === undefined) return;
+  if (by === undefined || status !== "completed") return;
   console.error(`fanout: the budget let ${by.width} of ${by.of} calls run at once. To run more, ${by.remedy}.`);
 }
 

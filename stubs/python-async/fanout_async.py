@@ -593,9 +593,12 @@ def _ended_line(replies):
 
 
 def _say_narrowed(group):
-    """Says on standard error why few calls of a batch ran at once, and what helps."""
+    """Says on standard error why few calls of a batch ran at once, and what helps.
+
+    Where the budget did not last, the errors of the calls say what helps.
+    """
     by = group.get("metrics", {}).get("narrowed_by")
-    if by is not None:
+    if by is not None and group.get("status") == "completed":
         calls = f"{by['width']} of {by['of']} calls run at once"
         line = f"fanout: the budget let {calls}. To run more, {by['remedy']}."
         print(line, file=sys.stderr, flush=True)

@@ -23,15 +23,16 @@ const SAID = "fanout: the budget let 6 of 64 calls run at once. To run more, set
 
 /** A gateway whose batches have one answer, and metrics that the program chooses by its token. */
 const server = createServer((request, response) => {
-  const isNarrow = request.headers.authorization === "Bearer narrow";
-  const metrics = { wall_ms: 1, ...(isNarrow ? { narrowed_by: NARROWED } : {}) };
+  const token = request.headers.authorization;
+  const metrics = { wall_ms: 1, ...(token === "Bearer wide" ? {} : { narrowed_by: NARROWED }) };
+  const status = token === "Bearer spent" ? "partial" : "completed";
   request.resume().once("end", () => {
     if (request.headers.accept?.includes("ndjson") !== true) {
       const item = { index: 0, result: "one" };
-      return response.end(JSON.stringify({ results: ["one"], errors: [null], items: [item], metrics }));
+      return response.end(JSON.stringify({ results: ["one"], errors: [null], items: [item], status, metrics }));
     }
     response.write(`${JSON.stringify({ type: "slot", index: 0, result: "one", error: null })}\n`);
-    response.end(`${JSON.stringify({ type: "group_completed", status: "completed", metrics })}\n`);
+    response.end(`${JSON.stringify({ type: "group_completed", status, metrics })}\n`);
   });
 });
 
@@ -103,4 +104,11 @@ describe.each([...(hasPython ? PYTHON : []), JAVASCRIPT])("$name", (program) => 
   it.each(Object.entries(program.ways))("says nothing of a batch that was not: %s", async (_, code) => {
     expect(await ran(program, code, "wide")).toEqual({ stdout: "one\n", stderr: "" });
   });
+
+  it.each(Object.entries(program.ways))(
+    "leaves it to the errors where the budget did not last: %s",
+    async (_, code) => {
+      expect(await ran(program, code, "spent")).toEqual({ stdout: "one\n", stderr: "" });
+    },
+  );
 });
