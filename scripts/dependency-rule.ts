@@ -43,6 +43,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["entrypoints", /^src\/entrypoints\//],
   ["index", /^src\/index\.ts$/],
   ["alarm-time", /^durable-objects\/(alarm-time|schema-version)\.ts$/],
+  ["webhook-post", /^durable-objects\/webhook-post\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
 ];
 
@@ -188,10 +189,13 @@ const RULES: Readonly<Record<string, Allowed>> = {
   index: { parts: ["entrypoints", "objects"], packages: [] },
   address: { parts: [], types: ["methods"], packages: [] },
   "alarm-time": { parts: [], packages: [] },
+  // It signs as the webhook of batches does.
+  "webhook-post": { parts: ["batch"], packages: [] },
   objects: {
     parts: [
       "answers",
       "alarm-time",
+      "webhook-post",
       "bytes",
       "core",
       "executors",

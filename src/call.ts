@@ -445,3 +445,6 @@ type WithoutLatency<T> = T extends unknown ? Omit<T, "latencyMs"> : never;
 
 /** What an attempt counts as: an outcome before its latency is known. */
 export type Classification = WithoutLatency<Outcome>;
+
+/** What of a run or a group the operator's webhook is notified of; absent = it is not. */
+export type Notify = { onEnd?: true; onEscalation?: true };

@@ -1563,6 +1563,12 @@ export const WEBHOOK_TRIES_MAX = 6;
 export const WEBHOOK_RETRY_MS = 5_000;
 /** Time limit of one delivery of a webhook, ms. */
 export const WEBHOOK_TIMEOUT_MS = 10_000;
+/** When an alarm looks for a delivery whose object may be gone, ms: it is over by then. */
+export const WEBHOOK_LOST_MS = 2 * WEBHOOK_TIMEOUT_MS;
+/** Deliveries of one run in flight at once: fewer than the platform's six connections, which other requests need, too. */
+export const WEBHOOKS_AT_ONCE = 4;
+/** Events of one run that wait for the webhook: they share a row. What comes while so many wait is in the run's log only. */
+export const WEBHOOKS_PENDING_MAX = 100;
 
 // ---- files ----
 

@@ -1,8 +1,9 @@
 /** Notifies the operator's webhook of how a batch ended, until the webhook accepts it or the attempts are spent. */
 import { isFinal } from "../../src/batch/lifecycle.ts";
-import { webhookBody, webhookHeaders, webhookKey, type ToldStatus } from "../../src/batch/webhook.ts";
+import { webhookBody, webhookKey, type ToldStatus } from "../../src/batch/webhook.ts";
 import type { ParsedConfig } from "../../src/env.ts";
-import { WEBHOOK_RETRY_MS, WEBHOOK_TIMEOUT_MS, WEBHOOK_TRIES_MAX } from "../../src/limits.ts";
+import { WEBHOOK_RETRY_MS, WEBHOOK_TRIES_MAX } from "../../src/limits.ts";
+import { postWebhook } from "../webhook-post.ts";
 import type { Job } from "./store.ts";
 
 type Delivery = NonNullable<Job["webhook"]>;
@@ -18,22 +19,10 @@ export async function notifyEnd(parsed: ParsedConfig, job: Job, nowMs: number): 
   if (webhook === null || key === null || !isFinal(batch)) return { ...delivery, done: true };
   const { id } = delivery;
   const body = webhookBody({ id, batchId: batch.id, status: finalStatus(job), createdAtS: Math.floor(nowMs / 1_000) });
-  const headers = await webhookHeaders({ id, sentAtS: Math.floor(nowMs / 1_000), body }, key);
   const tries = delivery.tries + 1;
-  const isAccepted = await send(webhook.url, headers, body);
+  const isAccepted = await postWebhook({ url: webhook.url, key }, { id, body }, nowMs);
   const retryInMs = WEBHOOK_RETRY_MS * 2 ** delivery.tries;
   return { id, tries, atMs: nowMs + retryInMs, done: isAccepted || tries >= WEBHOOK_TRIES_MAX };
-}
-
-async function send(url: string, headers: Record<string, string>, body: string): Promise<boolean> {
-  try {
-    const signal = AbortSignal.timeout(WEBHOOK_TIMEOUT_MS);
-    const answer = await fetch(url, { method: "POST", headers, body, redirect: "manual", signal });
-    await answer.body?.cancel();
-    return answer.ok;
-  } catch {
-    return false;
-  }
 }
 
 function finalStatus({ batch: { status } }: Job): ToldStatus {

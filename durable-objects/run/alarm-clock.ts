@@ -29,6 +29,8 @@ export type AlarmState = {
   readonly isReservationInDoubt: boolean;
   /** In how many ms the log is to be exported; null = it is, or never will be. */
   readonly exportDelayMs: number | null;
+  /** In how many ms the operator's webhook is to be notified; null = of nothing. */
+  readonly webhookDelayMs: number | null;
   readonly deleteAtMs: number | null;
   /** Whether the run has counted something that a gate may not know. An exchange with that gate reports it before the alarm does. */
   readonly owesMeters: boolean;
@@ -50,7 +52,8 @@ export function nextAlarmMs(
   { armedMs, requestedMs, retryAtMs }: AlarmTimes,
   nowMs: number,
 ): number | null {
-  const isUrgent = run.mustCallOthers || run.deleteAtMs !== null || requestedMs !== null;
+  const isOwed = run.mustCallOthers || run.webhookDelayMs !== null;
+  const isUrgent = isOwed || run.deleteAtMs !== null || requestedMs !== null;
   // Every new lease outlasts an alarm that is this near, so the leases need not be visited. Most turns return here.
   const isEarly = armedMs !== null && armedMs <= nowMs + LEASE_TTL_MS && armedMs <= (run.readyAtMs ?? Infinity);
   if (isEarly && !isUrgent) return null;
@@ -69,6 +72,7 @@ function dueMs(run: AlarmState, nowMs: number): number {
   if (run.owesMeters) times.push(nowMs + LOST_CALL_MS);
   if (run.isReservationInDoubt) times.push(nowMs + NOTIFY_RETRY_MS);
   if (run.exportDelayMs !== null) times.push(nowMs + run.exportDelayMs);
+  if (run.webhookDelayMs !== null) times.push(nowMs + run.webhookDelayMs);
   return Math.min(...times.map((timeMs) => timeMs ?? Infinity));
 }
 

@@ -24,15 +24,21 @@ import { hasEnded } from "./status.ts";
 import type { RunStore } from "./store/store.ts";
 import { endChildren } from "./tree/notify.ts";
 import type { Patches } from "./tree/patch.ts";
+import type { RunWebhooks } from "./webhooks.ts";
 
 /** Who writes a plan says so in calls, not at a socket. */
 const NOBODY = (): boolean => false;
 
 const UNFOLLOWED = "no client follows the group any more, and it was opened with detach: false";
 
-type Around = { isFollowed: (seq: number) => boolean; hasFound: () => boolean; exportDelayMs: () => number | null };
+type Around = {
+  isFollowed: (seq: number) => boolean;
+  hasFound: () => boolean;
+  exportDelayMs: () => number | null;
+  webhookDelayMs: () => number | null;
+};
 
-function alarmStateOf(run: RunState, { isFollowed, hasFound, exportDelayMs }: Around): AlarmState {
+function alarmStateOf(run: RunState, { isFollowed, hasFound, exportDelayMs, webhookDelayMs }: Around): AlarmState {
   const { engine, children, openings, toolPermits } = run;
   return {
     get readyAtMs() {
@@ -79,6 +85,9 @@ function alarmStateOf(run: RunState, { isFollowed, hasFound, exportDelayMs }: Ar
     get exportDelayMs() {
       return exportDelayMs();
     },
+    get webhookDelayMs() {
+      return webhookDelayMs();
+    },
     get deleteAtMs() {
       return run.deleteAtMs;
     },
@@ -121,6 +130,8 @@ export type AlarmHost = {
   childEnded: (childId: string, spent: Amounts, overrun: Amounts | null) => Promise<void>;
   /** The export of the log; null = traces are not exported. */
   readonly logExport: Pick<LogExport, "delayMs" | "start"> | null;
+  /** The deliveries to the operator's webhook. */
+  readonly webhooks: Pick<RunWebhooks, "delayMs" | "start">;
   readonly patches: Pick<Patches, "settleReservation">;
   /** Deletes the run and everything it stores. */
   deleteRun: (run: RunState) => Promise<void>;
@@ -154,9 +165,10 @@ export class RunAlarm {
 
   #stateOf(run: RunState): AlarmState {
     const hasFound = (): boolean => this.#recovery.hasFound(run.engine);
-    const { isFollowed, logExport } = this.#host;
+    const { isFollowed, logExport, webhooks } = this.#host;
     const exportDelayMs = (): number | null => logExport?.delayMs(Date.now()) ?? null;
-    return alarmStateOf(run, { isFollowed, hasFound, exportDelayMs });
+    const webhookDelayMs = (): number | null => webhooks.delayMs(Date.now());
+    return alarmStateOf(run, { isFollowed, hasFound, exportDelayMs, webhookDelayMs });
   }
 
   /**
@@ -179,6 +191,7 @@ export class RunAlarm {
     const { run } = this.#host;
     if (run === null) return;
     this.#host.logExport?.start();
+    this.#host.webhooks.start();
     await this.#expire(run);
     await this.#abortAttempts(run);
     await this.#reconcileLeases(run);

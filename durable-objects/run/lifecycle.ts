@@ -59,6 +59,9 @@ import { reportSpent } from "./tree/notify.ts";
 import { Patches } from "./tree/patch.ts";
 import { SerialQueue } from "./tree/serial-queue.ts";
 import { Turns, type Flush } from "./turns/turn.ts";
+import { RunWebhooks } from "./webhooks.ts";
+import { webhookKey } from "../../src/batch/webhook.ts";
+import { postWebhook } from "../webhook-post.ts";
 
 export class RunLifecycle implements AlarmHost {
   readonly store: RunStore;
@@ -75,6 +78,7 @@ export class RunLifecycle implements AlarmHost {
   readonly alarm: RunAlarm;
   readonly patches: Patches;
   readonly logExport: LogExport | null;
+  readonly webhooks: RunWebhooks;
   readonly meters: RunMeters;
   readonly #objects: Objects;
   readonly #ctx: DurableObjectState;
@@ -128,6 +132,7 @@ export class RunLifecycle implements AlarmHost {
       instance: crypto.randomUUID(),
     });
     this.logExport = this.#exportOf(objects);
+    this.webhooks = this.#webhooksOf(objects);
     this.meters = new RunMeters({
       send: async (gate, meter) => void (await gateOf(objects, gate).takeMeters([meter])),
       submit: (operation) => this.submit(operation),
@@ -413,6 +418,7 @@ export class RunLifecycle implements AlarmHost {
     if (run.engine.attempts.size === 0) this.#foundTimer.set(null, nowMs);
     this.#exchangeTemplates(run);
     this.#notifyBatches(run);
+    this.webhooks.start();
     this.#gates.exchange(run, nowMs);
     if (summaries !== null) this.#summarise(run, summaries, nowMs);
     const readyMs = nextReadyMs(run.engine, nowMs);
@@ -532,6 +538,20 @@ export class RunLifecycle implements AlarmHost {
       now: Date.now,
       hash: async (text) => await sha256Hex(new TextEncoder().encode(text)),
       post: (body) => postSpans(target, body),
+      keep: (promise) => this.#ctx.waitUntil(promise),
+      over: () => this.alarm.arm(Date.now()),
+    });
+  }
+
+  /** The deliveries to the operator's webhook. Events that are pending when it is removed are dropped. */
+  #webhooksOf(objects: Objects): RunWebhooks {
+    const parsed = configOf(objects);
+    const target = parsed.ok ? parsed.config.webhook : null;
+    const key = target === null ? null : webhookKey(target.secret);
+    return new RunWebhooks(this, {
+      now: Date.now,
+      post: async (event) =>
+        target === null || key === null || (await postWebhook({ url: target.url, key }, event, Date.now())),
       keep: (promise) => this.#ctx.waitUntil(promise),
       over: () => this.alarm.arm(Date.now()),
     });

@@ -47,6 +47,8 @@ import { CapacityQueue } from "./memory/capacity-queue.ts";
 import { Children } from "./memory/children.ts";
 import { WaitingCalls, WaitingReaders } from "./memory/waiters.ts";
 import { RenewedMap } from "../../src/renewed/map.ts";
+import { eventOfNotice, runEndEvent, type WebhookEvent } from "../../src/run/webhooks/events.ts";
+import { PendingWebhooks } from "../../src/run/webhooks/pending.ts";
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;
@@ -100,6 +102,7 @@ export class RunState {
   #settings: RunSettings;
   #status: Exclude<RunStatus, "escalated">;
   #isEscalated: boolean;
+  #webhooks: PendingWebhooks | null = null;
   #endedAtMs: number | null;
   #nextGroupSeq: number;
   readonly #settled: SettledGroups;
@@ -232,6 +235,32 @@ export class RunState {
     this.addWrite(() => this.#store.meta.set("isEscalated", true));
   }
 
+  /** What the operator's webhook has not accepted yet. */
+  get webhooks(): PendingWebhooks {
+    this.#webhooks ??= new PendingWebhooks(this.#store.meta.get("webhooks"));
+    return this.#webhooks;
+  }
+
+  /** Keeps what the operator's webhook is to be notified of, of what has happened in this turn. */
+  noteWebhooks(nowMs: number): void {
+    for (const notice of this.engine.takeNotices()) this.#addWebhook(eventOfNotice(notice, this.#settings), nowMs);
+  }
+
+  #addWebhook(event: WebhookEvent | null, nowMs: number): void {
+    if (event !== null && this.webhooks.add(event, nowMs)) this.#writeWebhooks();
+  }
+
+  /** A delivery to the operator's webhook has ended. */
+  webhookTried(id: string, isAccepted: boolean, nowMs: number): void {
+    this.webhooks.tried(id, isAccepted, nowMs);
+    this.#writeWebhooks();
+  }
+
+  #writeWebhooks(): void {
+    const { all } = this.webhooks;
+    this.addWrite(() => this.#store.meta.set("webhooks", all));
+  }
+
   /** What is left of the budget, nano-USD; null = no limit. */
   get remainingNanoUsd(): number | null {
     const remaining = this.engine.ledger.remaining("usd");
@@ -245,6 +274,7 @@ export class RunState {
   end(status: EndStatus, nowMs: number): boolean {
     if (this.#status === "cancelled" || (hasEnded(this.#status) && status !== "cancelled")) return false;
     const endedAtMs = this.#endedAtMs ?? nowMs;
+    if (this.#endedAtMs === null) this.#addWebhook(runEndEvent(this.#settings, status, nowMs), nowMs);
     this.#status = status;
     this.#endedAtMs = endedAtMs;
     this.engine.setPaused(false);
@@ -518,9 +548,9 @@ export class RunState {
     return attempts.size + credits.size + this.toolPermits.inFlight + this.children.openCount === 0;
   }
 
-  /** When the run deletes itself, epoch ms; null while it has not ended, or a relative must still be notified. */
+  /** When the run deletes itself, epoch ms; null while it has not ended, or a relative or the webhook must still be notified. */
   get deleteAtMs(): number | null {
-    if (this.#endedAtMs === null || !this.isFinal || this.mustReport) return null;
+    if (this.#endedAtMs === null || !this.isFinal || this.mustReport || this.webhooks.all.length > 0) return null;
     return this.#endedAtMs + this.#settings.retentionMs;
   }
 

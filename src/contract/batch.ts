@@ -1,6 +1,6 @@
 /** `POST /batch`: an ordered list of calls. */
 import * as z from "zod";
-import { BATCH_TIER, type CallFacts, type SharedBody, type ToolUse } from "../call.ts";
+import { BATCH_TIER, type CallFacts, type Notify, type SharedBody, type ToolUse } from "../call.ts";
 import type { AggregateSpec } from "../run/answers/aggregate.ts";
 import type { StopRule } from "../run/answers/early-stop.ts";
 import type { JudgeRule } from "../run/answers/judged-stop.ts";
@@ -58,6 +58,7 @@ import { sampledFields } from "./steps/samples.ts";
 import { toolUseFields } from "./steps/tool-use.ts";
 import { usageDocument } from "./query.ts";
 import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
+import { notifyOf, webhookField } from "./webhook.ts";
 
 /** How much a call matters. */
 export const tierName = z.enum(TIER_NAMES).optional().meta({
@@ -113,6 +114,7 @@ export const batchBody = strictFields({
     description:
       "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, so one failed call makes it `partial`",
   }),
+  webhook: webhookField.optional(),
   budget_policy: z.enum(["shared", "split"]).optional().meta({
     description:
       "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
@@ -141,6 +143,8 @@ export type BatchRequest = SentRules & {
   onExhausted: OnExhausted | null;
   /** The share of its calls that must complete for it to end as completed; null = all. */
   atLeast: number | null;
+  /** What of it the operator's webhook is notified of; absent = what the run says. */
+  notify?: Notify;
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
   /** Whether the group continues after its client has left. */
@@ -396,6 +400,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     onBudget: on_budget ?? "partial",
     onExhausted: read.data.on_exhausted ?? null,
     atLeast: read.data.at_least ?? null,
+    ...notifyOf(read.data.webhook),
     split: budget_policy === "split",
     detach: detach ?? true,
     stopWhen: stop.value,

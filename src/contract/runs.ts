@@ -41,6 +41,7 @@ import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
+import { webhookField } from "./webhook.ts";
 
 const count = z.int().min(0).max(BUDGET_COUNT_MAX);
 
@@ -150,6 +151,7 @@ export const runBody = strictFields({
     }),
   on_exhausted: onExhausted.optional(),
   service_tier: wantedTier.optional(),
+  webhook: webhookField.optional(),
   ...replayFields,
 }).meta({ id: "RunRequest" });
 export type RunRequest = z.infer<typeof runBody>;

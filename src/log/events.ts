@@ -2,7 +2,7 @@
 import { DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "../run/money/ledger.ts";
 import { usdOf } from "../run/money/money.ts";
 import type { HeldQuote, Saved } from "../run/group/group.ts";
-import type { CallName, LoggedEvent, RunEvent, ThrottleCause } from "../run/log.ts";
+import { VOTE_UNDECIDED, type CallName, type LoggedEvent, type RunEvent, type ThrottleCause } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { FOLLOWED_EVENT_CHARS_MAX, TEXT_HEAD_CHARS } from "../limits.ts";
@@ -269,9 +269,6 @@ function shown(amounts: Amounts | Limits): Limits {
 
 /** Why an attempt follows one that did not fail: no error, so no error's code. */
 const CAP_TOO_LOW = "cap_too_low";
-
-/** Why a group escalates without a failure. */
-export const VOTE_UNDECIDED = "vote_undecided";
 
 function codeOf(reason: Reason | null): string | null {
   return reason === null ? null : toWire(reason).error.code;

@@ -4,9 +4,8 @@
  * calls in flight and of dollars. Times are in microseconds since 1970.
  */
 import { usdOf } from "../run/money/money.ts";
-import type { CallName, LoggedEvent } from "../run/log.ts";
+import { VOTE_UNDECIDED, type CallName, type LoggedEvent } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
-import { VOTE_UNDECIDED } from "./events.ts";
 
 /** One object of `traceEvents`. `b` and `e` begin and end a span, `i` is an instant, `C` a counter, `M` metadata. */
 export type TraceEvent = {

@@ -221,6 +221,9 @@ export function slotEnd(
   return { event: "slot_completed", ...name, ...result, usage, ...times, ...traced };
 }
 
+/** Why a group escalates without a failure. */
+export const VOTE_UNDECIDED = "vote_undecided";
+
 /** The event of a vote that decides nothing. Workers that do not know the field show its reason, so that has to be one of old. */
 export const UNDECIDED: Extract<RunEvent, { event: "escalated" }> = {
   event: "escalated",

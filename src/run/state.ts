@@ -6,7 +6,7 @@
  */
 import type { Outcome } from "../call.ts";
 import { addAmounts, type Amounts, type Ledger } from "./money/ledger.ts";
-import type { Reason } from "../errors.ts";
+import { toWire, type Reason } from "../errors.ts";
 import { CoalescingWindow } from "./leases/concurrency-window.ts";
 import { GivenUpAttempts } from "./leases/given-up.ts";
 import { UnreportedEnds } from "./leases/settled.ts";
@@ -18,7 +18,7 @@ import { Group, type GroupHeader } from "./group/group.ts";
 import { windowIdOf } from "./queue/group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
 import { Templates, type RecallTemplates } from "./learned/templates.ts";
-import { attemptName, groupEnd, RunLog, UNDECIDED, windowEnd, type RunEvent } from "./log.ts";
+import { attemptName, groupEnd, RunLog, UNDECIDED, VOTE_UNDECIDED, windowEnd, type RunEvent } from "./log.ts";
 import { ReadyQueue } from "./queue/queue.ts";
 import { ReplayQueue, type ReplayDeps } from "./group/recorded.ts";
 import type { SlotRecord } from "./group/record.ts";
@@ -43,6 +43,9 @@ import type { Newcomers } from "./gates/newcomers.ts";
 import { RenewedMap } from "../renewed/map.ts";
 import { RenewedSet } from "../renewed/set.ts";
 import { addFailures } from "./measures/totals.ts";
+import type { Notice } from "./webhooks/events.ts";
+
+const NO_NOTICES: readonly Notice[] = [];
 
 /** Whether the body of a slot's call is at hand. */
 export type BodyState = "here" | "awaited" | "lost";
@@ -164,6 +167,7 @@ export class EngineState {
   readonly #dirtyShards = new RenewedSet<Shard>();
   /** Attempts that no row has. */
   #begun: InFlight[] = [];
+  #notices: Notice[] = [];
   /** Shards that only single calls have changed by ending: written with the next commit, or after SETTLE_LAG_MS. */
   readonly #laggingShards = new RenewedSet<Shard>();
   readonly #dirtySlots = new RenewedMap<number, SlotRecord>();
@@ -433,15 +437,32 @@ export class EngineState {
     this.#dirtyGroups.add(group);
     if (!group.takeEnd()) return;
     const endedAtMs = group.endedAtMs ?? group.header.openedAtMs;
-    if (group.isUndecided) this.escalate(UNDECIDED, group.header.id, endedAtMs);
+    if (group.isUndecided) this.escalate(UNDECIDED, group, endedAtMs);
+    const { id: groupId, notify } = group.header;
+    if (notify?.onEnd === true)
+      this.#notices.push({ kind: "ended", groupId, notify, status: group.status, atMs: endedAtMs });
     if (group.header.single === null) this.log.add(groupEnd(group, endedAtMs), group.header.id, endedAtMs);
     else group.window?.callEnded(group.counts.completed > 0, endedAtMs);
   }
 
-  /** Emits an escalation, and marks the run. */
-  escalate(event: Extract<RunEvent, { event: "escalated" }>, parallelGroupId: string | null, nowMs: number): void {
+  /** Emits an escalation, and marks the run. The first one in a group is reported. */
+  escalate(event: Extract<RunEvent, { event: "escalated" }>, group: Group, nowMs: number): void {
     this.hasEscalated = true;
-    this.log.add(event, parallelGroupId, nowMs);
+    this.log.add(event, group.parallelGroupId, nowMs);
+    if (group.isEscalationTold) return;
+    group.isEscalationTold = true;
+    const { id: groupId, notify = {} } = group.header;
+    const { index, reason, undecided } = event;
+    const code = undecided === true ? VOTE_UNDECIDED : toWire(reason).error.code;
+    this.#notices.push({ kind: "escalated", groupId, notify, index, code, atMs: nowMs });
+  }
+
+  /** What the operator's webhook may have to be notified of since the last call. */
+  takeNotices(): readonly Notice[] {
+    if (this.#notices.length === 0) return NO_NOTICES;
+    const notices = this.#notices;
+    this.#notices = [];
+    return notices;
   }
 
   /** Emits the beginning of groups of single calls whose calls are all known, and the end of those whose calls have ended. */

@@ -108,6 +108,12 @@ export type Result<Style extends ErrorStyle> = Style extends "settled"
     ? string | null
     : string;
 
+/** What the operator's webhook is notified of: the end; a `P0` call that fails for good. Default: nothing. */
+export interface WebhookOptions {
+  on_end?: boolean | undefined;
+  on_escalation?: boolean | undefined;
+}
+
 export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends QueryOptions {
   error_style?: Style | undefined;
   /** Calls in flight at once, at most. */
@@ -119,6 +125,8 @@ export interface BatchOptions<Style extends ErrorStyle = "bracket"> extends Quer
   at_least?: number | undefined;
   /** Whether calls that the budget does not cover fail, or wait for a higher limit. Default: the run's. */
   on_exhausted?: "fail" | "pause" | undefined;
+  /** What of the group the operator's webhook is notified of. */
+  webhook?: WebhookOptions | undefined;
   /** Whether the group continues when its client disconnects. Default: true. */
   detach?: boolean | undefined;
   budget_policy?: "shared" | "split" | undefined;
@@ -229,6 +237,8 @@ export interface DagOptions extends QueryOptions {
     schedule?: "critical_path" | "fifo" | "weight" | undefined;
     concurrency?: number | undefined;
   };
+  /** What of the graph the operator's webhook is notified of. */
+  webhook?: WebhookOptions | undefined;
   detach?: boolean | undefined;
   stop_when?: StopWhen | undefined;
   aggregate?: Record<string, unknown> | undefined;
@@ -337,6 +347,8 @@ export interface RunSettings extends RunLimits, CallOptions {
   confirm_over?: { usd?: number | undefined; calls?: number | undefined } | undefined;
   /** Whether calls of groups that the budget does not cover fail, or wait for a higher limit. */
   on_exhausted?: "fail" | "pause" | undefined;
+  /** What of the run, and of calls of its groups that fail, the operator's webhook is notified of. */
+  webhook?: WebhookOptions | undefined;
   /** Names the request: repeated under the same key, it returns the same child run. */
   idempotencyKey?: string | undefined;
 }

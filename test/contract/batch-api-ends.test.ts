@@ -2,9 +2,9 @@
 import OpenAI from "openai";
 import type { Batch } from "openai/resources/batches";
 import OpenAI6 from "openai-6";
-import { createServer, type IncomingMessage } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startGateway } from "../support/gateway.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
 import {
   chatLine,
   createBatch,
@@ -20,41 +20,13 @@ import { answerOf, documentOf, errorOf } from "./world.ts";
 
 const SECRET = `whsec_${Buffer.from("a secret of the operator").toString("base64")}`;
 
-type Delivery = { body: string; headers: Record<string, string> };
-
-/** Starts a webhook receiver for the ends of batches; it refuses the first delivery of each. */
-async function startListener(): Promise<{ url: string; deliveries: Delivery[]; stop: () => Promise<void> }> {
-  const deliveries: Delivery[] = [];
-  const tries = new Map<string, number>();
-  const server = createServer((request, response) => {
-    void textOf(request).then((body) => {
-      const headers: Record<string, string> = {};
-      for (const [name, value] of Object.entries(request.headers)) headers[name] = String(value);
-      const id = headers["webhook-id"] ?? "";
-      tries.set(id, (tries.get(id) ?? 0) + 1);
-      deliveries.push({ body, headers });
-      response.writeHead(tries.get(id) === 1 ? 500 : 200).end();
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  const port = typeof address === "object" && address !== null ? address.port : 0;
-  const stop = () => new Promise<void>((resolve) => server.close(() => resolve()));
-  return { url: `http://127.0.0.1:${port}/hook`, deliveries, stop };
-}
-
-async function textOf(request: IncomingMessage): Promise<string> {
-  let text = "";
-  for await (const piece of request.setEncoding("utf8")) text += String(piece);
-  return text;
-}
-
 let place: BatchPlace;
-let listener: Awaited<ReturnType<typeof startListener>>;
+let listener: WebhookReceiver;
 /** Batches that end before all tests here: their second delivery, five seconds after the first, has then arrived before the last test. */
 const ended: { completed?: Batch; failed?: Batch } = {};
 beforeAll(async () => {
-  listener = await startListener();
+  // It refuses the first delivery of each.
+  listener = await startWebhookReceiver((tries) => (tries === 1 ? 500 : 200));
   place = await startBatchPlace(undefined, { vars: { WEBHOOK_URL: listener.url, WEBHOOK_SECRET: SECRET } });
   const run = await place.openRun();
   ended.completed = await runBatch(run, [chatLine("a", "hi")]);

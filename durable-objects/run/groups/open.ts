@@ -245,6 +245,7 @@ function storedGroup(
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
     ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
     ...(request.trace === undefined ? {} : { trace: request.trace }),
+    ...(request.notify === undefined ? {} : { notify: request.notify }),
     ...(held === null ? {} : { held }),
     ...(mayPause(run, request) ? { onExhausted: "pause" } : {}),
   };

@@ -7,6 +7,7 @@ import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";
 import type { StoredCredit } from "../../../src/run/credit/credits.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/log/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/objects/methods/runs.ts";
+import type { PendingWebhook } from "../../../src/run/webhooks/pending.ts";
 import type { Rows } from "./sql.ts";
 
 /** Statistics of groups: the slots of all groups, and of those groups that have at least two. */
@@ -46,6 +47,8 @@ type Values = {
   credits: StoredCredit[];
   /** How far the log is exported to the operator's collector. */
   exported: ExportCursor;
+  /** Events that the operator's webhook has not accepted yet. */
+  webhooks: readonly PendingWebhook[];
   /** Values of the counters when the run's statistics were last reset. */
   statsBaseline: CounterValues;
   /** Values of the counters when the run's usage was last reset. */
@@ -55,6 +58,8 @@ type Values = {
 type Column<T> = { key: string; missing: T; parse: (text: string) => T; format: (value: T) => string };
 
 const counters = z.object({ totals: z.custom<Totals>(), groups: z.custom<GroupCounts>() });
+
+const pendingWebhooks = z.array(z.object({ id: z.string(), body: z.string(), tries: z.number(), atMs: z.number() }));
 
 const exportCursor = z.object({ seq: z.number(), tries: z.number(), dropped: z.number() });
 
@@ -111,6 +116,12 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
     key: "exported",
     missing: EXPORT_START,
     parse: (text) => exportCursor.parse(JSON.parse(text)),
+    format: (value) => JSON.stringify(value),
+  },
+  webhooks: {
+    key: "webhooks",
+    missing: [],
+    parse: (text) => pendingWebhooks.parse(JSON.parse(text)),
     format: (value) => JSON.stringify(value),
   },
   statsBaseline: baseline("base_stats"),

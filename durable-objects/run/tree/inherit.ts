@@ -61,6 +61,7 @@ export function inherit(
       ...confirmOverOf(settings.confirmOver, input.confirmOver),
       ...onExhaustedOf(input.onExhausted ?? settings.onExhausted),
       ...(input.trace === undefined ? {} : { trace: input.trace }),
+      ...(input.notify === undefined ? {} : { notify: input.notify }),
       ...(settings.trace === undefined ? {} : { parentTrace: settings.trace }),
     },
   };

@@ -64,6 +64,7 @@ export class Turns {
     holdGranted(run, dispatched.assignments);
     advanceTools(run, nowMs);
     run.noteEscalation();
+    run.noteWebhooks(nowMs);
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     const ownGroups = (seq: number): OwnGroup => ownGroupOf(run, this.#store, seq, nowMs);

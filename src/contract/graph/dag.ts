@@ -5,7 +5,7 @@ import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
-import type { BodyOptions, ToolUse } from "../../call.ts";
+import type { BodyOptions, Notify, ToolUse } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
 import { ITEM_NAME, TASK_ID } from "../../run/graph/refs.ts";
@@ -49,6 +49,7 @@ import {
 import { strictFields } from "../strict-fields.ts";
 import { toolName } from "../tools.ts";
 import { parseToolTask } from "./tool-task.ts";
+import { notifyOf, webhookField } from "../webhook.ts";
 
 /** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
 const taskId = z
@@ -157,6 +158,7 @@ export const dagBody = strictFields({
   at_least: atLeast.optional().meta({
     description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
   }),
+  webhook: webhookField.optional(),
   stop_when: stopWhen.optional(),
   tiers: tierMode,
   aggregate: aggregate.optional(),
@@ -211,6 +213,8 @@ export type DagRequest = SentRules & {
   onExhausted: OnExhausted | null;
   /** The share of its calls that must complete for it to end as completed; null = all. */
   atLeast: number | null;
+  /** What of it the operator's webhook is notified of; absent = what the run says. */
+  notify?: Notify;
 };
 
 /** A parsed JSON body as a graph, or the first reason to refuse its form. */
@@ -239,7 +243,7 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
   const { body: defaults, context, dispatch } = settings.value;
   const shared = { defaults, context, toolUse: dispatch.toolUse ?? null, settings: sentSettings(sent) };
   const onExhausted = read.data.on_exhausted ?? null;
-  const guards = { onExhausted, atLeast: read.data.at_least ?? null };
+  const guards = { onExhausted, atLeast: read.data.at_least ?? null, ...notifyOf(read.data.webhook) };
   const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };
   return {
     ok: true,

@@ -34,6 +34,7 @@ import { batchWithTools } from "./tool-use.ts";
 import { quoteBatch } from "./quote.ts";
 import type { Handlers } from "../handler.ts";
 import { noteGroup } from "../trace-header.ts";
+import { requireWebhook } from "./webhook-rule.ts";
 
 export const batchHandlers = {
   "POST /batch": batch,
@@ -82,6 +83,7 @@ export async function openBatch(
   { request, named, order = null }: RequestedBatch,
 ): Promise<GroupAnswer> {
   const run = new RunCaller(c.env, runId);
+  requireWebhook(c, request);
   if (request.viaBatches && !prefersAsync(c.req.header("prefer"))) throw new Refusal(NEEDS_ASYNC);
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
@@ -118,9 +120,13 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };
   const replay = recording === null ? {} : { replay: recording };
-  const { onExhausted, atLeast } = request;
+  const { onExhausted, atLeast, notify } = request;
   const provider = request.viaBatches ? { viaBatches: true as const } : {};
-  const guards = { ...(onExhausted !== null && { onExhausted }), ...(atLeast !== null && { atLeast }) };
+  const guards = {
+    ...(onExhausted !== null && { onExhausted }),
+    ...(atLeast !== null && { atLeast }),
+    ...(notify && { notify }),
+  };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
   return {
     calls,

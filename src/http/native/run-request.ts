@@ -5,6 +5,7 @@ import { DIMENSIONS, NO_LIMITS, type Limits } from "../../run/money/ledger.ts";
 import { limitNanoUsd, usdOf } from "../../run/money/money.ts";
 import { errorStyleOf } from "../../contract/fields.ts";
 import type { RunRequest } from "../../contract/runs.ts";
+import { notifyOf } from "../../contract/webhook.ts";
 import type { BudgetRules } from "../../env.ts";
 import { Refusal } from "../../errors.ts";
 import {
@@ -57,6 +58,7 @@ export function askedOf(request: RunRequest): RunInput {
     ...confirmOverIn(request),
     ...(request.service_tier === undefined ? {} : { serviceTier: request.service_tier }),
     ...(request.on_exhausted === undefined ? {} : { onExhausted: request.on_exhausted }),
+    ...notifyOf(request.webhook),
   };
 }
 
@@ -104,6 +106,7 @@ export function rootSettings(
     ...(requested.confirmOver === undefined ? {} : { confirmOver: requested.confirmOver }),
     ...(requested.onExhausted === undefined ? {} : { onExhausted: requested.onExhausted }),
     ...(requested.trace === undefined ? {} : { trace: requested.trace }),
+    ...(requested.notify === undefined ? {} : { notify: requested.notify }),
   };
 }
 

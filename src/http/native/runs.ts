@@ -19,6 +19,7 @@ import { bodyRoom } from "../body-bound.ts";
 import { clientTrace } from "../client-trace.ts";
 import { namedOf } from "./idempotency.ts";
 import { patchOf } from "./run-patch.ts";
+import { requireWebhook } from "./webhook-rule.ts";
 import { askedOf, rootSettings } from "./run-request.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { refuseTools, shownTools, toolsOf } from "./run-tools.ts";
@@ -114,6 +115,7 @@ async function openRoot(
   const nowMs = Date.now();
   const tools = toolsOf(request, toolHosts);
   const asked = { ...askedOf(request), ...clientTrace(c) };
+  requireWebhook(c, asked);
   const region = asked.region ?? regionOf(c.req.raw.cf);
   const settings = { ...rootSettings(asked, id, budgets, nowMs), region, tools };
   return await openRootRun(settings, dayHold(settings, budgets.rootNanoUsdPerDay, nowMs), {
@@ -138,6 +140,7 @@ async function openChild(c: Context<AppEnv>, { parentId, request, named }: Child
   // What answered calls have left of their reservations is free for the child.
   await settled(c.env, parentId);
   const settings = { ...askedOf(request), ...clientTrace(c) };
+  requireWebhook(c, settings);
   const id = newRunId(c.env);
   const opened =
     request.wait_ms === undefined

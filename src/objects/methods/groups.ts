@@ -1,6 +1,6 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
 import type { InFlightRule } from "../../contract/cancel-groups.ts";
-import type { CallBody, CallFacts, CallRules, Lease, Outcome, ToolRound } from "../../call.ts";
+import type { CallBody, CallFacts, CallRules, Lease, Notify, Outcome, ToolRound } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
@@ -88,6 +88,8 @@ export type OpenGroupRequest = CallRules &
     isConfirmed?: true;
     /** Where in a trace its client opens it; absent = in none. */
     trace?: TraceContext;
+    /** What of it the operator's webhook is notified of; absent = what its run says. */
+    notify?: Notify;
   };
 
 export type OpenGroupReply =

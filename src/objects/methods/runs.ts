@@ -1,6 +1,6 @@
 /** A run as its object stores it and as routes see it: settings, status, documents, changes and child runs. */
 import type { Limits } from "../../run/money/ledger.ts";
-import type { WantedTier } from "../../call.ts";
+import type { Notify, WantedTier } from "../../call.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
 import type { Region } from "../../contract/fields.ts";
 import type { RunDocument, RunSummary as SummaryDocument } from "../../contract/runs.ts";
@@ -61,6 +61,8 @@ export type RunSettings = {
   onExhausted?: OnExhausted;
   /** Where in a trace its client has opened it; absent = in none. */
   trace?: TraceContext;
+  /** What of it, and of its groups, the operator's webhook is notified of; absent = nothing. */
+  notify?: Notify;
   /** The same of its parent. */
   parentTrace?: TraceContext;
 };
@@ -92,6 +94,8 @@ export type RunInput = {
   onExhausted?: OnExhausted;
   /** Where in a trace its client opens it; absent = in none. */
   trace?: TraceContext;
+  /** Absent = left out. */
+  notify?: Notify;
 };
 
 /** New limits and switches of a run; what is left out keeps its value. */

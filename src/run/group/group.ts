@@ -10,6 +10,7 @@ import type { Amounts, Limits } from "../money/ledger.ts";
 import type { Reason } from "../../errors.ts";
 import { MISSING_LISTED_MAX } from "../../limits.ts";
 import type { TraceContext } from "../../trace-context.ts";
+import type { Notify } from "../../call.ts";
 import type { WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
 import type { GroupGraph } from "./group-graph.ts";
 import { ProviderSlots } from "./provider-slots.ts";
@@ -65,6 +66,8 @@ export type GroupHeader = {
   atLeast?: number;
   /** Where in a trace its client has opened it; absent = in none. */
   trace?: TraceContext;
+  /** What of it the operator's webhook is notified of; absent = nothing, unless its run says otherwise. */
+  notify?: Notify;
 };
 
 /** `escalated`: a call of its most important tier failed, or the vote of its answers decides nothing. */
@@ -163,6 +166,8 @@ export class Group {
   #saved: Saved | null = null;
   #lastEndMs: number | null = null;
   #isEndTaken = false;
+  /** Whether an escalation in it was reported. In memory only: receivers recognise what a restart reports once more. */
+  isEscalationTold = false;
   /** Slots that ended with a recorded answer. */
   replayed = 0;
   /** What attempts have cost beside which another attempt of their slot was in flight. */

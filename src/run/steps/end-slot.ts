@@ -122,7 +122,7 @@ function notifyEscalations(state: EngineState, group: Group, lost: readonly Lost
   for (const { index, reason } of lost) {
     if (group.tiers?.tierOf(index) !== 0 || reason === null) continue;
     const event = { event: "escalated", index, callId: null, reason } as const;
-    state.escalate(event, group.parallelGroupId, nowMs);
+    state.escalate(event, group, nowMs);
   }
 }
 

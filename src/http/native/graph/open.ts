@@ -18,6 +18,7 @@ import { groupAnswer } from "../batch.ts";
 import { groupOfClient, openGroupDeps } from "../client-group.ts";
 import { framingOf, type GroupAnswer } from "../group-answer.ts";
 import { noteGroup } from "../../trace-header.ts";
+import { requireWebhook } from "../webhook-rule.ts";
 
 type RequestedGraph = { request: DagRequest; graph: CompiledGraph; named: IdempotencyKey | null };
 
@@ -28,6 +29,7 @@ export async function openGraph(
   { request, graph, named }: RequestedGraph,
 ): Promise<{ seq: number; group: GroupAnswer; graph: ChangingGraph }> {
   const run = new RunCaller(c.env, runId);
+  requireWebhook(c, request);
   const isAsync = prefersAsync(c.req.header("prefer"));
   const { waitingFetchesMax, mayUseWorkflows } = c.get("config");
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
@@ -41,6 +43,7 @@ export async function openGraph(
     ...(tiers !== null && { tiers }),
     ...(request.atLeast !== null && { atLeast: request.atLeast }),
     ...(request.onExhausted !== null && { onExhausted: request.onExhausted }),
+    ...(request.notify && { notify: request.notify }),
   };
   const calls = tasks.map(({ call }) => ({ ...call, id: null }));
   const recording = await recordingOf(c, runId);

@@ -32,6 +32,7 @@ const IDLE: AlarmState = {
   mustCallOthers: false,
   isReservationInDoubt: false,
   exportDelayMs: null,
+  webhookDelayMs: null,
   deleteAtMs: null,
   owesMeters: false,
 };
@@ -124,6 +125,9 @@ describe("the next alarm of a run", () => {
 
   it("is the start of an export, unless an alarm is set that is near enough", () => {
     expect(next({ exportDelayMs: 5_000 })).toBe(NOW + 5_000);
+    expect(next({ webhookDelayMs: 5_000 })).toBe(NOW + 5_000);
+    // A webhook does not wait for an alarm that is only near.
+    expect(next({ webhookDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(NOW + 5_000);
     expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS + 1 })).toBe(NOW + 5_000);
     expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(null);
   });
