@@ -24,6 +24,8 @@ import { endpointUrl, relayHeaders } from "../providers/endpoints.ts";
 import { senderOf, type ExchangeDeps, type StartTimer } from "../providers/exchange.ts";
 import type { Sender } from "../providers/kinds/kind.ts";
 import { isPulled, isRemote, kindOf } from "../providers/kinds/table.ts";
+import { AI_BINDING } from "../providers/kinds/workers-ai.ts";
+import { boundFetch } from "../providers/bound-fetch.ts";
 import { ReachedHosts } from "../providers/reached.ts";
 import { priceOf } from "../providers/config/registry.ts";
 import { RateSampler } from "../providers/limits/sampler.ts";
@@ -236,9 +238,19 @@ function notConfigured({ upstream, key }: Lease): Reason {
   return { reason: "misconfigured", variable: "UPSTREAMS", message };
 }
 
+/** The Worker has no binding over which the upstream could be reached. */
+function unbound({ name }: Upstream): Reason {
+  const message = `${name} needs the binding of Workers AI, which wrangler.toml does not have: [ai] binding = "${AI_BINDING}"`;
+  return { reason: "misconfigured", variable: AI_BINDING, message };
+}
+
 /** The upstream with a key that can be sent. Nothing is sent to a tape, so nothing is fetched for it. */
 async function readyOf(upstream: Upstream, owner: object): Promise<ReadyUpstream> {
-  return upstream.cassette?.mode === "replay" ? { ok: true, upstream } : await accessTokens.ready(upstream, owner);
+  if (upstream.cassette?.mode === "replay") return { ok: true, upstream };
+  if (kindOf(upstream).sends === "binding" && upstream.bound?.binding === undefined) {
+    return { ok: false, reason: unbound(upstream), retryable: false };
+  }
+  return await accessTokens.ready(upstream, owner);
 }
 
 /** The outcome of an attempt without a key that could be sent. It costs nothing. */
@@ -268,6 +280,10 @@ type Sending = { upstream: Upstream; lease: Lease; endpoint: Endpoint; signal: A
 /** How an attempt reaches its upstream, by its kind. */
 const SENDERS: Readonly<Record<Sender, (sending: Sending) => ExchangeDeps["fetch"]>> = {
   network: ({ upstream }) => signedFetch(upstream, fetch),
+  binding: ({ upstream: { name, bound }, endpoint }) => {
+    if (bound?.binding === undefined) throw new Error(`${name} was found ready without its binding`);
+    return boundFetch(endpoint, { ...bound, binding: bound.binding, now: Date.now, id: () => crypto.randomUUID() });
+  },
   simulated: simulatedFetch,
   pull: ({ run, lease, signal }) => {
     if (run === undefined) throw new Error(`pull workers take no relayed calls, such as ${lease.attemptId}`);

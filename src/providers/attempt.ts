@@ -8,7 +8,7 @@ import { discard, readBody } from "./read-body.ts";
 import { type HttpAnswer, classify, failed } from "./classify.ts";
 import type { Upstream } from "./config/types.ts";
 import type { BuiltRequest } from "./kinds/kind.ts";
-import { isRemote, kindOf } from "./kinds/table.ts";
+import { isFetched, kindOf } from "./kinds/table.ts";
 import { Exchange, notSent, type ExchangeDeps } from "./exchange.ts";
 import { buildRawRequest, classifyRaw } from "./stored-request.ts";
 import { StreamProgress } from "./read-stream.ts";
@@ -136,12 +136,12 @@ function streamFamily({ job: { upstream, lease, body }, deps, asksJson }: InProg
   if (asksJson === true) return null;
   const history = deps.histories?.of(upstream.name, lease.model) ?? NO_HISTORY;
   // Others wait for the beginning of the answer, which a stream has at once.
-  const hurries = lease.leads === true && isRemote(upstream) && upstream.aggregate === "auto";
+  const hurries = lease.leads === true && isFetched(upstream) && upstream.aggregate === "auto";
   const isStream = hurries && !history.refusesStreams;
   if (
     !isStream &&
     !choosesStream(upstream.aggregate, history, {
-      isRemote: isRemote(upstream),
+      isRemote: isFetched(upstream),
       headersLimited: deps.headersLimited ?? false,
     })
   )

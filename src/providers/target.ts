@@ -8,7 +8,7 @@ import { USABLE_MODEL_CHARS_MAX, USABLE_MODELS_MAX } from "../limits.ts";
 import { routedModel } from "./formats/request/routed-model.ts";
 import { targetCache } from "./cache-rules.ts";
 import { hasEndpoint, missingEndpoint } from "./endpoints.ts";
-import { isPulled, kindOf } from "./kinds/table.ts";
+import { isFetched, isPulled, kindOf } from "./kinds/table.ts";
 import { gateNameOf } from "./config/keys.ts";
 import type { Route } from "./config/routes.ts";
 import type { Upstream } from "./config/types.ts";
@@ -166,7 +166,7 @@ function targetAt({ upstream, model }: ResolvedModel, rules: Pick<ModelRules, "u
 
 /** The bounds with how the model's family counts images; pull workers and the simulated upstream have no family. */
 function boundsOf(upstream: Upstream, model: string): Upstream["bounds"] {
-  const family = kindOf(upstream).sends === "network" ? imageFamilyOf(model) : null;
+  const family = isFetched(upstream) ? imageFamilyOf(model) : null;
   return family === null ? upstream.bounds : { ...upstream.bounds, images: family };
 }
 

@@ -12,13 +12,27 @@ export type CapnpConfigOptions = {
    * gateway serves all of its objects itself.
    */
   objectsToml?: string | null;
+  /** Host and port of a server behind the binding of Workers AI; null = there is no such binding. */
+  ai?: string | null;
 };
+
+/** The binding as workerd makes it in production: its own module over a service, which is another one here. */
+const AI_BINDING = `(name = "AI", wrapped = (
+    moduleName = "cloudflare-internal:ai-api", innerBindings = [(name = "fetcher", service = "ai")]
+  ))`;
 
 /** An object class as bound in wrangler.toml. */
 type Bound = { binding: string; className: string };
 
 /** Text of a workerd configuration that serves `gateway.mjs` beside it on socket `http`. */
-export function capnpConfig({ wranglerToml, vars, dataDir, port, objectsToml = null }: CapnpConfigOptions): string {
+export function capnpConfig({
+  wranglerToml,
+  vars,
+  dataDir,
+  port,
+  objectsToml = null,
+  ai = null,
+}: CapnpConfigOptions): string {
   const bound = boundIn(wranglerToml);
   const others = objectsToml === null ? [] : boundIn(objectsToml);
   const isOther = ({ className }: Bound): boolean => others.some((other) => other.className === className);
@@ -34,7 +48,9 @@ export function capnpConfig({ wranglerToml, vars, dataDir, port, objectsToml = n
   globalOutbound = "internet",
 );
 `;
+  const models = ai === null ? [] : [AI_BINDING];
   const services = [
+    ...(ai === null ? [] : [`(name = "ai", external = (address = ${text(ai)}, http = ()))`]),
     `(name = "gateway", worker = .gateway)`,
     ...(objectsToml === null ? [] : [`(name = "objects", worker = .objects)`]),
     `(name = "internet", network = (
@@ -51,21 +67,14 @@ const config :Workerd.Config = (
   sockets = [(name = "http", address = ${text(`127.0.0.1:${port}`)}, http = (), service = "gateway")],
 );
 
-${worker(
-  "gateway",
-  wranglerToml,
-  own,
-  bound.map((each) => objectBinding(each, isOther(each) ? "objects" : null)),
-)}
+${worker("gateway", wranglerToml, own, [
+  ...models,
+  ...bound.map((each) => objectBinding(each, isOther(each) ? "objects" : null)),
+])}
 ${
   objectsToml === null
     ? ""
-    : worker(
-        "objects",
-        objectsToml,
-        others,
-        others.map((each) => objectBinding(each, null)),
-      )
+    : worker("objects", objectsToml, others, [...models, ...others.map((each) => objectBinding(each, null))])
 }`;
 }
 

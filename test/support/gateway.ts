@@ -29,6 +29,8 @@ export type GatewayOptions = {
   script?: Version;
   /** The version of the objects, where it is another than that of the Worker. */
   objects?: Version;
+  /** Host and port of a server behind the binding of Workers AI. Default: the gateway has no such binding. */
+  ai?: string;
   /** Further arguments of `workerd serve`, such as `--inspector-addr=127.0.0.1:0`. */
   workerdArgs?: readonly string[];
 };
@@ -70,7 +72,10 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
   if (options.objects !== undefined) await writeFile(join(scratchDir, "objects.mjs"), options.objects.script);
   const { wranglerToml } = version;
   const objectsToml = options.objects?.wranglerToml ?? null;
-  await writeFile(configFile, capnpConfig({ wranglerToml, vars, dataDir, port: options.port ?? 0, objectsToml }));
+  await writeFile(
+    configFile,
+    capnpConfig({ wranglerToml, vars, dataDir, port: options.port ?? 0, objectsToml, ai: options.ai ?? null }),
+  );
   const removeScratch = () => rm(scratchDir, { recursive: true, force: true });
   const workerd = await serveWorkerd(configFile, options.workerdArgs).catch(async (error: unknown) => {
     await removeScratch();

@@ -9,6 +9,7 @@ import type { Adaptive } from "../../gate/settings.ts";
 import type { ErrorsCost } from "../failure-table.ts";
 import type { ChatCapField } from "../formats/request/rewrite.ts";
 import type { Aggregate } from "../stream-choice.ts";
+import type { BoundModels } from "./binding.ts";
 
 /** Price of a model in pico-USD per token (USD per million tokens × 10⁶), so that 0.0375 USD/M stays an integer. */
 export type Price = TokenPrice;
@@ -30,7 +31,7 @@ export type Auth =
   | { type: "aws"; region: string; service: string };
 
 /** The kinds of upstreams: `src/providers/kinds` has a record of each. */
-export type KindName = "openai" | "anthropic" | "simulated" | "pull";
+export type KindName = "openai" | "anthropic" | "workers-ai" | "simulated" | "pull";
 
 export type Upstream = {
   name: string;
@@ -80,6 +81,8 @@ export type Upstream = {
    * because that is exported. Absent = it gets none.
    */
   traces?: "client" | "attempt";
+  /** How its calls reach the binding of Workers AI; absent = they do not go there. */
+  bound?: BoundModels;
   /** Set if a connection is tried before the first request, so that one that cannot be made is known to cost nothing. */
   connectsFirst?: true;
   /** Set if prompts and answers of its calls are exported with their spans. */

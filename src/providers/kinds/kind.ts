@@ -22,10 +22,10 @@ export type UpstreamRequest<Body extends string | Uint8Array = string> = {
 export type BuiltRequest = { ok: true; request: UpstreamRequest } | { ok: false; reason: Reason };
 
 /**
- * How an attempt reaches the upstream. `network`: by `fetch`. `simulated`: the gateway answers itself. `pull`: programs take it from
+ * How an attempt reaches the upstream. `network`: by `fetch`. `binding`: by the binding of Workers AI. `simulated`: the gateway answers itself. `pull`: programs take it from
  * the run. Executors have a sender for each.
  */
-export type Sender = "network" | "simulated" | "pull";
+export type Sender = "network" | "binding" | "simulated" | "pull";
 
 /** How prompts are cached where the configuration does not say. */
 export type AutomaticCache = Exclude<PromptCache, "auto">;

@@ -26,7 +26,8 @@ const schema = z.strictObject({
   ...commonFields,
 });
 
-const TEMPLATE = {
+/** How the prompts of models are bounded that get OpenAI's messages. */
+export const TEMPLATE = {
   fixedTokens: PROMPT_TOKENS_FIXED_OPENAI,
   toolsTokens: PROMPT_TOKENS_FIXED_TOOLS,
   learnsTemplate: true,
