@@ -71,7 +71,8 @@ describe("a token in a path that no route has", () => {
 
 describe("a refusal below /v1/messages has Anthropic's form", () => {
   it.each([
-    ["DELETE /v1/messages/batches", 404, "not_found_error"],
+    ["DELETE /v1/messages/drafts", 404, "not_found_error"],
+    ["DELETE /v1/messages/batches", 405, "invalid_request_error"],
     ["GET /v1/messages", 405, "invalid_request_error"],
   ])("%s", async (line, status, type) => {
     const answer = await answerTo(line);
