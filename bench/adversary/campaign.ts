@@ -1,4 +1,6 @@
 /** A whole campaign: each personality is met once, then come storms and probes. */
+import { setTimeout } from "node:timers/promises";
+import { TEMPLATES_FRESH_MS } from "../../src/limits.ts";
 import { modelsOf, PERSONALITIES, type Personality } from "./personalities.ts";
 import { LIE, sourceOf, TINY } from "./pictures.ts";
 import { batchStorm, startBatchGateway } from "./batches.ts";
@@ -50,6 +52,8 @@ const KNOWN_FROM = 900;
 const MEETINGS_OF_EACH = 2;
 /** Personalities that are met at once. */
 const MEETINGS = 6;
+/** Time after which all runs know what first calls have shown: a run reads that once in a while, from what its isolate has read. */
+const KNOWN_AFTER_MS = 2 * TEMPLATES_FRESH_MS;
 /** Lines of a batch file. */
 const LINES = 40;
 
@@ -71,6 +75,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
     };
     for (const result of await meet(world, options.seed, 1)) take(result, faultsOf(result, world.mock, 1));
     report(`${results.length} first calls, ${faults.length} faults`);
+    const knownAtMs = performance.now() + KNOWN_AFTER_MS;
     for (const { name, plan, request } of knownPlans(options.seed, KNOWN_FROM)) {
       const result = await storm(world, plan, request);
       const found = faultsOf(result, world.mock).map((fault) => ({ ...fault, what: `${name}; ${fault.what}` }));
@@ -78,6 +83,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
       take(result, found);
     }
     report(`known holes, open: ${holes.length}`);
+    await setTimeout(Math.max(0, knownAtMs - performance.now()));
     await pool(options.abreast, storms, async (plan) => {
       take(...(await judged(world, plan)));
       if (results.length % 50 === 0) report(`${results.length} runs, ${faults.length} faults`);

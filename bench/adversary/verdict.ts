@@ -15,19 +15,26 @@ export type Fault = {
   suspects: readonly string[];
 };
 
-/** `overrunsMax`: how many first calls of never-seen templates the storm holds. */
-export function faultsOf(result: StormResult, mock: Mock, overrunsMax = 0): Fault[] {
+/**
+ * Calls of a storm that may overrun where an upstream finds more in some images than their headers say: the gateway takes such a lie
+ * for a part of the template where that is as large, and reserves it once, though a request may have two. The limits hold all the same.
+ */
+const SECOND_LIES_MAX = 2;
+
+/** `firstCalls`: how many first calls of never-seen templates the storm holds. */
+export function faultsOf(result: StormResult, mock: Mock, firstCalls = 0): Fault[] {
   const [root, ...children] = result.runs;
+  const { isLiedTo = false } = result.plan.personality;
   if (root === undefined) return [];
   const faults = result.runs.flatMap((run) => {
     const below = run === root ? children : [];
     // A first call that says less than it costs, and whose outcome nobody learns, stays charged at what it said.
-    const isUndercharged = overrunsMax > 0 && result.plan.personality.isLiedTo === true;
+    const isUndercharged = firstCalls > 0 && isLiedTo;
     return runFaults(run, accountsOf(mock, [run, ...below]), result).filter(
       ({ kind }) => kind !== "spent below bill" || !isUndercharged,
     );
   });
-  if (result.overruns > overrunsMax) {
+  if (result.overruns > Math.max(firstCalls, isLiedTo ? SECOND_LIES_MAX : 0)) {
     const account = accountsOf(mock, result.runs);
     faults.push(fault(result, "overrun", `${result.overruns} overrun events`, account));
   }
