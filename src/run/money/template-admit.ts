@@ -10,9 +10,6 @@ import type { Ledger } from "./ledger.ts";
 import type { Overhead } from "./template.ts";
 import type { TokenPrice } from "./token-price.ts";
 
-/** With any excess, an image counts as the largest of its family. */
-const ANY_LIE = { imageExcessTokens: 1 };
-
 /** The template of an attempt. */
 export type TemplateRules = {
   overhead: Overhead;
@@ -28,17 +25,15 @@ export function admitWithTemplate(
   { overhead, isInFlight, ...rules }: AdmissionRules & TemplateRules,
 ): Admission {
   const { settledTokens, cautiousTokens, mayProbe, awaitsFacts = false } = overhead;
-  const known = withImageExcess(rules.bounds ?? ANY_TOKENS, overhead);
-  const admitWith = (tokens: number, bounds = known): Admission =>
+  const bounds = withImageExcess(rules.bounds ?? ANY_TOKENS, overhead);
+  const admitWith = (tokens: number): Admission =>
     admit(facts, price, ledger, { ...rules, bounds: { ...bounds, fixedTokens: tokens, toolsTokens: tokens } });
   const { usd, prompt_tokens: promptTokens, new_tokens: newTokens } = ledger.limits;
   const promptBinds = (usd !== null && price !== null) || promptTokens !== null || newTokens !== null;
-  // Other runs may know that headers of images lie here.
-  const doubtsImages = awaitsFacts && (facts.mediaParts ?? 0) > 0 && overhead.imageExcessTokens === undefined;
-  if (!promptBinds || (cautiousTokens === settledTokens && !doubtsImages)) return admitWith(settledTokens);
-  const cautious = admitWith(cautiousTokens, doubtsImages ? withImageExcess(known, ANY_LIE) : known);
+  if (!promptBinds || cautiousTokens === settledTokens) return admitWith(settledTokens);
+  const cautious = admitWith(cautiousTokens);
   const isWhole = cautious.kind !== "refuse" && cautious.capKind !== "budget";
-  if (isWhole || (!mayProbe && !doubtsImages)) return cautious;
+  if (isWhole || !mayProbe) return cautious;
   const probe = admitWith(settledTokens);
   if (probe.kind !== "reserve" || (!awaitsFacts && !isInFlight())) return probe;
   const ofTokens = promptTokens === null ? "new_tokens" : "prompt_tokens";

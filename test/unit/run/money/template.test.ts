@@ -1,17 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Ledger, NO_LIMITS, zeroAmounts } from "../../../../src/run/money/ledger.ts";
 import { admitWithTemplate } from "../../../../src/run/money/template-admit.ts";
-import { ANY_TOKENS, promptTokensMax } from "../../../../src/run/money/estimate.ts";
-import { IMAGE_FAMILIES } from "../../../../src/run/money/image-families.ts";
-import { largestOf } from "../../../../src/run/money/image-tokens.ts";
-import {
-  factsFrom,
-  isKnown,
-  mergedFacts,
-  overheadOf,
-  shapeOf,
-  type Overhead,
-} from "../../../../src/run/money/template.ts";
+import { factsFrom, isKnown, mergedFacts, overheadOf, shapeOf } from "../../../../src/run/money/template.ts";
 import { PROMPT_TOKENS_FIXED_MAX, PROMPT_TOKENS_UNSEEN } from "../../../../src/limits.ts";
 import { makeFacts, PLAIN_PRICE } from "../../../support/engine.ts";
 
@@ -137,22 +127,6 @@ describe("an attempt with an unknown template", () => {
     expect(decide(whole - 1, { overhead }).kind).toBe("wait");
     expect(decide(248, { overhead }).kind).toBe("wait");
     expect(decide(247, { overhead }).kind).toBe("refuse");
-  });
-
-  it("with an image waits for the facts of other runs, unless the budget pays for the largest: its header may lie", () => {
-    const seeing = makeFacts({ ...call, mediaParts: 1, images: [{ width: 3, height: 3 }] });
-    const images = IMAGE_FAMILIES.find(({ name }) => name === "anthropic");
-    const bounds = { ...ANY_TOKENS, ...(images === undefined ? {} : { images }) };
-    const known = overheadOf(DEFAULT, { leastTokens: 130, excessTokens: 129 }, 0);
-    const kindFor = (usd: number, overhead: Overhead): string => {
-      const ledger = new Ledger({ ...NO_LIMITS, usd });
-      return admitWithTemplate(seeing, PLAIN_PRICE, ledger, { overhead, isInFlight: () => false, bounds }).kind;
-    };
-    const asItSays = promptTokensMax(seeing, { ...bounds, fixedTokens: 130 }) + 20;
-    const largest = asItSays + (images === undefined ? 0 : largestOf(images));
-    expect(kindFor(asItSays, known)).toBe("reserve");
-    expect(kindFor(asItSays, { ...known, awaitsFacts: true })).toBe("wait");
-    expect(kindFor(largest, { ...known, awaitsFacts: true })).toBe("reserve");
   });
 
   it("is not cut because of a template that may not exist", () => {
