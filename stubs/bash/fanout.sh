@@ -41,9 +41,9 @@
 #   FANOUT_OPTIONS    request fields as JSON: FANOUT_OPTIONS='{"max_tokens":50}' llm_query "…"
 #
 # With a "schema" in FANOUT_OPTIONS, answers are the JSON values that fit it. With "tools" of a chat completion, or
-# "include":["message"], those of llm_query_batch are whole messages: sent back as one of the messages, with the results of
-# its tools, a message goes on. Tools of the run go by their names: the gateway calls them itself, in at most "max_turns"
-# answers of the model.
+# "include":["message"], those of llm_query_batch are whole messages: sent back as one of the messages, with the results
+# of its tools, a message goes on. Tools of the run go by their names: the gateway calls them itself, in at most
+# "max_turns" answers of the model.
 #
 # `idempotency_key` in FANOUT_OPTIONS is sent as a header: a restarted program that repeats the call under the same key
 # gets the recorded answer at no cost. If the connection is lost, the request is repeated under the same key and is paid

@@ -103,8 +103,8 @@ func QueryJSON(ctx context.Context, prompt string, schema any, model string, opt
 // Message returns the whole message of an answer to a prompt, or to a list of chat messages: content, tool_calls, …
 //
 // With the option tools of a chat completion it may ask for them: sent back as one of the messages, with their results,
-// it goes on. Tools of the run go by their names, a []string: the gateway calls them itself, and the message is the last
-// of at most max_turns answers.
+// it goes on. Tools of the run go by their names, a []string: the gateway calls them itself, and the message is the
+// last of at most max_turns answers.
 func Message(ctx context.Context, promptOrMessages any, model string, options ...Fields) (Fields, error) {
 	name := "messages"
 	if _, isText := promptOrMessages.(string); isText {
@@ -324,8 +324,8 @@ func merge(first, second Fields, others ...Fields) Fields {
 	return merged
 }
 
-// withTools returns the fields with the tools where the gateway takes them: those of the run go by their names, definitions
-// are the model's.
+// withTools returns the fields with the tools where the gateway takes them: those of the run go by their names,
+// definitions are the model's.
 func withTools(fields Fields) Fields {
 	tools, isSet := fields["tools"]
 	if _, areNames := tools.([]string); !isSet || areNames {

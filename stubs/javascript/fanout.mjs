@@ -385,8 +385,8 @@ const interrupts = {
 };
 
 /**
- * Says on standard error why few calls of a batch ran at once, and what helps. Where the budget did not last, the errors of the calls
- * say what helps.
+ * Says on standard error why few calls of a batch ran at once, and what helps. Where the budget did not last, the
+ * errors of the calls say what helps.
  */
 function sayNarrowed({ metrics, status }) {
   const by = metrics?.narrowed_by;

@@ -422,9 +422,9 @@ local function asking(fields)
 	return fields
 end
 
--- Returns the whole message of an answer: `content`, `tool_calls`, … With the option `tools` of a chat completion it may
--- ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names:
--- the gateway calls them itself, and the message is the last of at most `max_turns` answers.
+-- Returns the whole message of an answer: `content`, `tool_calls`, … With the option `tools` of a chat completion it
+-- may ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their
+-- names: the gateway calls them itself, and the message is the last of at most `max_turns` answers.
 function fanout.llm_message(prompt, model, options)
 	local field = type(prompt) == "table" and "messages" or "prompt"
 	return call("/query", asking(merge({ [field] = prompt }, model, options)), "message").message

@@ -68,9 +68,9 @@ sub llm_query {
     return exists $answer->{json} ? $answer->{json} : $answer->{text};
 }
 
-# Returns the whole message of an answer: a hash with `content`, `tool_calls`, … With `tools` of a chat completion it may
-# ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their names: the
-# gateway calls them itself, and the message is the last of at most `max_turns` answers.
+# Returns the whole message of an answer: a hash with `content`, `tool_calls`, … With `tools` of a chat completion it
+# may ask for them: sent back as one of the messages, with their results, it goes on. Tools of the run go by their
+# names: the gateway calls them itself, and the message is the last of at most `max_turns` answers.
 sub llm_message {
     my ( $prompt, @rest ) = @_;
     my $field = ref $prompt ? 'messages' : 'prompt';

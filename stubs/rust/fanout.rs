@@ -159,9 +159,9 @@ pub fn query_json(prompt: &str, schema: Json, options: impl Into<Fields>) -> Res
 
 /// Returns the whole message of an answer to a prompt, or to a list of chat messages: content, tool_calls, …
 ///
-/// With the option `tools` of a chat completion it may ask for them: sent back as one of the messages, with their results,
-/// it goes on. Tools of the run go by their names: the gateway calls them itself, and the message is the last of at most
-/// `max_turns` answers.
+/// With the option `tools` of a chat completion it may ask for them: sent back as one of the messages, with their
+/// results, it goes on. Tools of the run go by their names: the gateway calls them itself, and the message is the last
+/// of at most `max_turns` answers.
 pub fn message(asked: impl Into<Json>, options: impl Into<Fields>) -> Result {
     OWN.message(asked, options)
 }
@@ -179,8 +179,8 @@ pub fn vote(prompt: &str, count: usize, options: impl Into<Fields>) -> Result {
 }
 
 /// Answers prompts at once, in their order. Fails if the whole request fails; each slot has an error of its own. With
-/// the option `schema`, a text is the JSON of the value that fits it; with `tools` of a chat completion, or `include` with
-/// `message`, the JSON of the whole message.
+/// the option `schema`, a text is the JSON of the value that fits it; with `tools` of a chat completion, or `include`
+/// with `message`, the JSON of the whole message.
 pub fn batch(prompts: &[&str], options: impl Into<Fields>) -> Result<Vec<Result<String>>> {
     OWN.batch(prompts, options)
 }
