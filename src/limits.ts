@@ -1076,7 +1076,7 @@ export const GATE_BUSY_MODEL_SHARE = 2 * GATE_OVERLOAD_SHARE;
 export const GATE_MODEL_ATTEMPTS_KEPT = 64;
 /** Time in which half of what they have shown is forgotten, ms: answers of slow models come once a minute. */
 export const GATE_MODEL_HALF_MS = 60_000;
-/** Time after an overload for which a gate tells runs that a model is overloaded by itself, ms: a busy run comes back sooner. */
+/** A gate calls a model overloaded by itself for so long after its last overload, ms: each busy run exchanges sooner, and learns of it. */
 export const GATE_BUSY_MODEL_MS = 10_000;
 /** Time after a rejection within which others belong to it, ms: they were sent before all runs knew of it. */
 export const GATE_WIDTH_REST_MS = 150;

@@ -1,4 +1,4 @@
-/** Whether the gateway can do what a request asks of its webhook. */
+/** The rule that a request asks for notifications only of a gateway that has a webhook. */
 import type { Context } from "hono";
 import { Refusal } from "../../errors.ts";
 import type { Notify } from "../../call.ts";
