@@ -1,7 +1,8 @@
 /** The run document and the budget document, from the run's state. */
 import { DIMENSIONS, type Ledger } from "../../src/run/money/ledger.ts";
 import { usdOf } from "../../src/run/money/money.ts";
-import type { BlockedKey, BudgetDocument } from "../../src/contract/runs.ts";
+import type { Notify } from "../../src/call.ts";
+import type { BlockedKey, BudgetDocument, RunDocument } from "../../src/contract/runs.ts";
 import { round } from "../../src/run/group/group.ts";
 import { blockedGates, type Blocked } from "../../src/run/steps/blocked.ts";
 import type { Figures, StoredDocument, StoredTool } from "../../src/objects/methods/runs.ts";
@@ -91,6 +92,7 @@ export function runDocumentOf(run: Documented, nowMs: number): StoredDocument {
     region: settings.region ?? null,
     replay: settings.replay === undefined ? null : "run",
     replay_from: settings.replay?.from ?? null,
+    webhook: shownNotify(settings.notify),
     tools: settings.tools.map(storedTool),
     metadataJson: settings.metadataJson,
     ...(traceId === null ? {} : { traceId }),
@@ -104,6 +106,11 @@ function failuresSince(now: Totals["failures"] = {}, before: Totals["failures"] 
 
 function storedTool({ name, description, parametersJson, idempotent, timeoutMs: timeout_ms, url }: Tool): StoredTool {
   return { name, description, ...(parametersJson !== undefined && { parametersJson }), idempotent, timeout_ms, url };
+}
+
+function shownNotify(notify: Notify | undefined): RunDocument["webhook"] {
+  if (notify === undefined) return null;
+  return { on_end: notify.onEnd === true, on_escalation: notify.onEscalation === true };
 }
 
 /** null = calls of the run wait for no stopped key. */

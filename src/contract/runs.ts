@@ -41,7 +41,7 @@ import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
-import { webhookField } from "./webhook.ts";
+import { shownWebhook, webhookField } from "./webhook.ts";
 
 const count = z.int().min(0).max(BUDGET_COUNT_MAX);
 
@@ -282,6 +282,7 @@ export const runDocument = z
       description:
         "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
     }),
+    webhook: shownWebhook,
     tools: z.array(shownTool),
     metadata: z.record(z.string(), z.unknown()),
   })

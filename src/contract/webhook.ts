@@ -15,6 +15,12 @@ export const webhookField = strictFields({
     "What the operator's webhook (`WEBHOOK_URL`) is notified of, by a signed request; 400 if the gateway has no webhook. Child runs do not inherit it",
 });
 
+/** What of a run the webhook is notified of, as the run's document shows it. */
+export const shownWebhook = z
+  .object({ on_end: z.boolean(), on_escalation: z.boolean() })
+  .nullable()
+  .meta({ description: "What of the run, and of its groups, the operator's webhook is notified of; null: nothing" });
+
 /** The field as the objects have it; nothing = nothing is reported. */
 export function notifyOf(sent: z.infer<typeof webhookField> | undefined): { notify?: Notify } {
   const notify: Notify = {

@@ -60,6 +60,7 @@ describe("POST /runs", () => {
       region: null,
       replay: null,
       replay_from: null,
+      webhook: null,
       tools: [],
       metadata: {},
       token: expect.stringMatching(/^fo-run-/),

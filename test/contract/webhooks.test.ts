@@ -81,6 +81,16 @@ describe("the webhook of a run", () => {
     await expect(webhooks.unwrap(`${sent?.body} `, sent?.headers ?? {}, SECRET)).rejects.toThrow();
   });
 
+  it("is in the document of the run, and null for one that asks for nothing", async () => {
+    const run = await world.openRun({ webhook: { on_escalation: true } });
+    const plain = await world.openRun({ webhook: { on_end: false } });
+    const webhookOf = async (each: RunAccess) => (await world.sendAsOperator(`/runs/${each.id}`)).json;
+    expect(await webhookOf(run)).toMatchObject({ webhook: { on_end: false, on_escalation: true } });
+    expect(await webhookOf(plain)).toMatchObject({ webhook: null });
+    const child = await run.send("/runs", { json: { webhook: { on_end: true } } });
+    expect(child.json).toMatchObject({ webhook: { on_end: true, on_escalation: false } });
+  });
+
   it("is notified of a child run that asks for it, and of nothing that nobody asks for", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     await run.send("/batch", { json: { items: [failing] } });

@@ -10,6 +10,7 @@ import { startWorld, type World } from "../contract/world.ts";
 import { hasPython } from "../support/python.ts";
 import { roleModel } from "../support/role-model/answer.ts";
 import { startTools, type RoleTools } from "../support/role-model/tools.ts";
+import { unusedPort } from "../support/unused-port.ts";
 import { exampleAt, startProgram, type Ended } from "./program.ts";
 
 let tools: RoleTools;
@@ -21,6 +22,8 @@ beforeAll(async () => {
     prompt.startsWith("Look for what an attacker") && prompt.includes("ESCALATE");
   world = await startWorld((call) => (failsSecurity(call.prompt) ? { status: 400 } : roleModel(call)), {
     TOOL_HOSTS: new URL(tools.url).host,
+    WEBHOOK_URL: `http://127.0.0.1:${WEBHOOK_PORT}/`,
+    WEBHOOK_SECRET,
   });
   folder = await mkdtemp(join(tmpdir(), "fanout-mutants-"));
   await cp(exampleAt("."), join(folder, "examples"), { recursive: true });
@@ -33,6 +36,10 @@ afterAll(async () => {
   await tools.stop();
   await rm(folder, { recursive: true, force: true });
 });
+
+/** Where the orchestrator receives the webhook of the gateway. */
+const WEBHOOK_PORT = await unusedPort();
+const WEBHOOK_SECRET = "a secret of the operator";
 
 type Mutant = {
   name: string;
@@ -104,11 +111,11 @@ const MUTANTS: Mutant[] = [
   {
     name: "orchestrator that ignores P0",
     program: "orchestrator",
-    args: ["ESCALATE this."],
+    args: ["ESCALATE this.", "--webhook", String(WEBHOOK_PORT)],
     file: "orchestrator/__main__.py",
     from: '"tier": agent["tier"], "prompt": prompt',
     to: '"tier": "P2", "prompt": prompt',
-    holds: /A person must decide: escalated by security/,
+    holds: /Notified by group\.escalated of .*: P0, upstream_error\.\nA person must decide: escalated by security\n/,
   },
 ];
 
@@ -123,7 +130,7 @@ async function run({ program, args }: Mutant): Promise<Ended> {
     budget: { usd: 1 },
     tools: [tool("search", "query"), tool("math", "expression")],
   });
-  const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: access.token, FANOUT_MODEL: "up-1" };
+  const env = { FANOUT_URL: world.gateway.url, FANOUT_TOKEN: access.token, FANOUT_MODEL: "up-1", WEBHOOK_SECRET };
   return await startProgram("python3", [join(folder, "examples", program), ...args], env, folder).ended;
 }
 

@@ -2,10 +2,12 @@
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { fileURLToPath } from "node:url";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startWorld, type World } from "../contract/world.ts";
 import { hasPython } from "../support/python.ts";
 import { roleModel } from "../support/role-model/answer.ts";
+import { unusedPort } from "../support/unused-port.ts";
 import type { UpstreamAnswer, UpstreamCall } from "../support/upstream.ts";
 import { exampleAt, startProgram, type Ended } from "./program.ts";
 
@@ -17,20 +19,28 @@ const WORDS = {
   cost: "under load",
   style: "comments",
 };
+/** Where the program receives the gateway's webhook. */
+const WEBHOOK_PORT = await unusedPort();
+const WEBHOOK_SECRET = `whsec_${Buffer.from("a secret of the operator").toString("base64")}`;
+/** Sends deliveries of all kinds to the program's receiver. */
+const SIGNATURES = fileURLToPath(new URL("programs/webhook_signatures.py", import.meta.url));
 const BAD = "Retry for ever, without a key.";
 
 let answer: (call: UpstreamCall) => UpstreamAnswer;
 let asked: string[];
+let securityModels: (string | undefined)[];
 let world: World;
 let folder: string;
 beforeAll(async () => {
-  world = await startWorld((call) => {
+  const handler = (call: UpstreamCall): UpstreamAnswer => {
     asked.push(agentOf(call.prompt));
+    if (asked.at(-1) === "security") securityModels.push(call.model);
     return answer(call);
-  });
+  };
+  world = await startWorld(handler, { WEBHOOK_URL: `http://127.0.0.1:${WEBHOOK_PORT}/`, WEBHOOK_SECRET });
 });
 beforeEach(async () => {
-  [asked, answer] = [[], roleModel];
+  [asked, securityModels, answer] = [[], [], roleModel];
   world.upstream.forget();
   folder = await mkdtemp(join(tmpdir(), "fanout-orchestrator-"));
   return () => rm(folder, { recursive: true, force: true });
@@ -121,6 +131,51 @@ describe.runIf(hasPython)("orchestrator", () => {
     expect(await stored("report.json")).toMatchObject({
       failed: [{ agent: "security", tier: "P0", action: "Escalate" }],
     });
+  });
+
+  it("is notified of a P0 agent that fails at the fallback model, too, and keeps the event in the report", async () => {
+    answer = failing(["security"], 400);
+    const { status, printed, complaint } = await orchestrate(["--webhook", String(WEBHOOK_PORT)], {
+      FANOUT_FALLBACK_MODEL: "up-2",
+      WEBHOOK_SECRET,
+    });
+    expect([status, complaint]).toEqual([2, ""]);
+    expect(securityModels).toEqual(["up-1", "up-2"]);
+    const [, group] = /\nNotified by group\.escalated of (pg-\S+): P0, upstream_error\.\n/.exec(printed) ?? [];
+    expect(await stored("report.json")).toMatchObject({
+      failed: [{ agent: "security", action: "Escalate" }],
+      notified: { id: `evt_${group}_escalated`, type: "group.escalated", data: { id: group, index: 0, tier: "P0" } },
+    });
+  });
+
+  it("waits for no notification if the second chance succeeds", async () => {
+    answer = (call) =>
+      agentOf(call.prompt) === "security" && call.model === "up-1" ? { status: 400 } : roleModel(call);
+    const env = { FANOUT_FALLBACK_MODEL: "up-2", WEBHOOK_SECRET };
+    const { status, printed } = await orchestrate(["--webhook", String(WEBHOOK_PORT)], env);
+    expect([status, printed]).toEqual([0, expect.not.stringContaining("webhook")]);
+    expect(await stored("report.json")).toMatchObject({ failed: [], notified: null });
+  });
+
+  it("keeps only the events that the gateway has signed", async () => {
+    const { status, printed, complaint } = await startProgram("python3", [SIGNATURES, exampleAt("orchestrator")], {})
+      .ended;
+    expect([status, printed, complaint]).toEqual([0, "204 204 401 401 401 401\nevt_right\n", ""]);
+  });
+
+  it("asks nobody if the gateway has no webhook, or the program no secret", async () => {
+    const plain = await startWorld(roleModel);
+    onTestFinished(() => plain.stop());
+    const run = await plain.openRun({ budget: { usd: 1 } });
+    const env = { FANOUT_URL: plain.gateway.url, FANOUT_TOKEN: run.token, FANOUT_MODEL: "up-1" };
+    const refused = await orchestrate(["--webhook", String(WEBHOOK_PORT)], { ...env, WEBHOOK_SECRET });
+    expect([refused.status, refused.complaint]).toEqual([1, expect.stringContaining("WEBHOOK_URL is not set")]);
+    const secretless = await orchestrate(["--webhook", String(WEBHOOK_PORT)], env);
+    expect([secretless.status, secretless.complaint]).toEqual([
+      2,
+      expect.stringContaining("WEBHOOK_SECRET is not set"),
+    ]);
+    expect(plain.upstream.counters.requests).toBe(0);
   });
 
   it("warns of a failed agent of P1, notes one of P2, and counts no vote of theirs", async () => {

@@ -245,11 +245,19 @@ export function callerOf(c: Context<AppEnv>): string | null {
 /** A run's document as its reader may see it. The client's metadata is stored as text; here it becomes an object again. */
 export function shown(
   c: Context<AppEnv>,
-  { metadataJson, blocked = null, replay = null, replay_from = null, ...stored }: StoredDocument,
+  { metadataJson, blocked = null, replay = null, replay_from = null, webhook = null, ...stored }: StoredDocument,
 ): Omit<StoredDocument, "metadataJson" | "traceId" | "tools"> & Pick<RunDocument, "tools"> & { metadata: unknown } {
   const metadata: unknown = JSON.parse(metadataJson);
   const { traceId: _inToken, ...document } = stored;
-  return { ...document, blocked, replay, replay_from, tools: shownTools(document.tools, c.get("principal")), metadata };
+  return {
+    ...document,
+    blocked,
+    replay,
+    replay_from,
+    webhook,
+    tools: shownTools(document.tools, c.get("principal")),
+    metadata,
+  };
 }
 
 export function notFound(runId: string): Refusal {

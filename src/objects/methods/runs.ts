@@ -115,10 +115,15 @@ export type RunPatch = {
 export type StoredTool = Omit<RunDocument["tools"][number], "parameters"> & Pick<Tool, "parametersJson">;
 
 /** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<RunDocument, "metadata" | "blocked" | "replay" | "replay_from" | "tools"> & {
+export type StoredDocument = Omit<
+  RunDocument,
+  "metadata" | "blocked" | "replay" | "replay_from" | "webhook" | "tools"
+> & {
   tools: StoredTool[];
   replay?: RunDocument["replay"];
   replay_from?: RunDocument["replay_from"];
+  /** Objects of earlier versions send none. */
+  webhook?: RunDocument["webhook"];
   metadataJson: string;
   /** The client's trace that its spans are in, for its token; absent = in one of their own. */
   traceId?: string;
