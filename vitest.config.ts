@@ -47,6 +47,9 @@ const upstreamWorker = {
  */
 const outside = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 30_000 } }, isolate: false };
 
+/** The message of a failure, which may be all that is left of it, says what was found and not that it was an object. */
+const telling = { chaiConfig: { truncateThreshold: 2_000 } };
+
 export default defineConfig({
   test: {
     // Tests of timers, leases and restarts mostly wait: one file more than there are cores costs none of them anything.
@@ -196,7 +199,7 @@ export default defineConfig({
           env: { OPENAI_MAJOR: "6" },
         },
       },
-    ],
+    ].map((project) => ({ ...project, test: { ...project.test, ...telling } })),
   },
 });
 

@@ -47,8 +47,9 @@ describe("a call of a batch", () => {
       expect(alarms).toBeLessThanOrEqual(ALARM_ROWS + fired);
 
       // One settlement that is also a claim for each answer, and those of lanes that start, wait and end.
-      const { settleAndClaim: claims = 0, ...others } = ownCalls(run);
+      const { settleAndClaim: claims = 0, alarm: rung = 0, ...others } = ownCalls(run);
       expect(claims / count).toBeLessThanOrEqual(1.3);
+      expect(rung).toBeLessThanOrEqual(fired);
       expect(Object.keys(others).filter((method) => !ROUTE_CALLS.includes(method))).toEqual([]);
       expect(Object.values(others).reduce((sum, calls) => sum + calls, 0)).toBeLessThanOrEqual(7);
 
