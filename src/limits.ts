@@ -85,6 +85,11 @@ export const SLICE_WAIT_MS_MAX = 250;
 export const SLICE_LOOK_MS_MAX = 50;
 /** The first in the queue is gone if it has not looked for so long, ms: its request was cancelled. */
 export const SLICE_GONE_MS = 100;
+/**
+ * Slots of a group that are read in the turn that opens it, or that restores what it retries: so many take a few milliseconds. More are read
+ * in slices before that turn.
+ */
+export const OPENED_AT_ONCE_MAX = 2_000;
 /** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
 export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */

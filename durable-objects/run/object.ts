@@ -16,7 +16,8 @@ import type { Reason } from "../../src/errors.ts";
 import type { RunMeter } from "../../src/gate/meters.ts";
 import type { GateGrant } from "../../src/gate/wire.ts";
 import type { CompiledGraph } from "../../src/run/graph/types.ts";
-import { LONG_POLL_MS } from "../../src/limits.ts";
+import { LONG_POLL_MS, OPENED_AT_ONCE_MAX } from "../../src/limits.ts";
+import { inSlices, pause } from "../../src/text/bytes/slices.ts";
 import type {
   AcquireReply,
   AcquireRequest,
@@ -87,8 +88,9 @@ import { addFloor } from "./groups/floors.ts";
 import { charsOf, dropStaged } from "./groups/open.ts";
 import { stage } from "./requests/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
+import { preparing, type Prepared } from "./groups/prepare.ts";
 import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
-import { quoteGroup } from "./groups/quote.ts";
+import { quotingGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
 import { retryGroup } from "./groups/retry-group.ts";
 import { giveAnswers } from "./replay/give.ts";
@@ -336,9 +338,9 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return stage(this.#life, { openKey, pages, bodyBytes });
   }
 
-  addFloor(request: FloorRequest): FloorReply {
+  async addFloor(request: FloorRequest): Promise<FloorReply> {
     const run = this.#life.active;
-    return "reason" in run ? { ok: false, reason: run } : addFloor(run, request);
+    return "reason" in run ? { ok: false, reason: run } : await inSlices(addFloor(run, request), pause);
   }
 
   dropStaged(openKey: string): boolean {
@@ -372,14 +374,24 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     capacity: number | null,
     graph: CompiledGraph | null,
   ): Promise<OpenGroupReply> {
+    // A small one at once: what arrives together stays in one turn.
+    const prepared = request.count > OPENED_AT_ONCE_MAX ? await this.#prepare(request, pages, graph) : null;
     const open = (reply: (answer: OpenGroupReply) => void, nowMs: number): void => {
       const run = this.#life.active;
       if (!("reason" in run))
-        return openAndClaim(run, this.#life.store, { request, pages, capacity, graph }, reply, nowMs);
+        return openAndClaim(run, this.#life.store, { request, pages, capacity, graph, prepared }, reply, nowMs);
       this.dropStaged(request.openKey);
       reply({ ok: false, reason: run });
     };
     return await this.#life.withSpace(charsOf(pages), () => this.#life.submit(open));
+  }
+
+  /** Reads a large group in slices, before the turn that opens it; null = its run may not open it. */
+  async #prepare(request: OpenGroupRequest, pages: CallPage[], graph: CompiledGraph | null): Promise<Prepared | null> {
+    const run = this.#life.active;
+    if ("reason" in run) return null;
+    const asked = { request, graph, isJudge: false };
+    return await inSlices(preparing(run, this.#life.store, asked, pages, Date.now()), pause);
   }
 
   openGraph(
@@ -441,8 +453,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return exists ? this.#groupView(seq) : null;
   }
 
-  quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused {
-    return quoteGroup(this.#life.active, models, pages, Date.now());
+  quote(models: (string | null)[], pages: CallPage[]): Promise<Quote[] | Refused> {
+    return inSlices(quotingGroup(this.#life.active, models, pages, Date.now()), pause);
   }
 
   settleAndClaim(

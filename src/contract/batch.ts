@@ -337,7 +337,8 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
   if (!read.ok) return read;
   const named = new Map<string, ContextReference>();
   for (const { context } of read.value) noteContext(named, context);
-  const calls = read.value.flatMap((call) => Array<BatchCall>(times).fill(call));
+  const [only] = read.value;
+  const calls = only === undefined ? [] : Array<BatchCall>(times).fill(only);
   const contexts = { ...shared.contexts, named };
   const tools = toolsOf(
     shared,

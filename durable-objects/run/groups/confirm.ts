@@ -1,30 +1,36 @@
 /** Guards before wide runs: a group whose quote is above `confirm_over` of its run is held until it is confirmed. */
-import { readFacts } from "../../../src/run/queue/call-page.ts";
 import type { HeldQuote } from "../../../src/run/group/group.ts";
-import type { CallFacts } from "../../../src/call.ts";
+import type { ReadPage } from "../../../src/run/queue/call-page.ts";
+import type { SlotFacts } from "../../../src/run/queue/slot.ts";
 import { quoteFactsOf } from "../../../src/run/graph/quote-facts.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
-import type { ConfirmOver } from "../../../src/objects/methods/runs.ts";
+import type { ConfirmOver, RunSettings } from "../../../src/objects/methods/runs.ts";
+import { SliceCount, type Sliced } from "../../../src/text/bytes/slices.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";
-import { quoteFacts } from "./quote.ts";
+import type { Priced } from "./floors.ts";
+import { QUOTE_CHARS, quoteFacts, Quotes } from "./quote.ts";
 
-/** `parts`: the facts of its calls, in order. */
-type Quoted = {
-  request: OpenGroupRequest;
-  graph: CompiledGraph | null;
-  parts: readonly Iterable<{ facts: string }>[];
-};
+/** `pages`: the facts of its calls, in order. */
+type Quoted = { request: OpenGroupRequest; graph: CompiledGraph | null; pages: readonly ReadPage[] };
+
+/** What a run quotes by: its rules, prices, and what it has learned. */
+export type QuotingRun = Pick<RunState, "engine"> &
+  Priced & { settings: Pick<RunSettings, "confirmOver" | "onExhausted"> };
 
 /** What a group would cost, if that is above `confirmOver` of its run; null = it starts. All its models resolve. */
-export function heldQuoteOf(run: RunState, { request, graph, parts }: Quoted, nowMs: number): HeldQuote | null {
+export function* heldQuoteOf(
+  run: QuotingRun,
+  { request, graph, pages }: Quoted,
+  nowMs: number,
+): Sliced<HeldQuote | null> {
   const { confirmOver } = run.settings;
   // The client has just requested a single call itself; a plan that is still being written has no quote.
   const isQuoted = !request.single && request.isConfirmed !== true && graph?.plan === undefined;
   if (confirmOver === undefined || !isQuoted) return null;
   const quote =
-    graph === null ? quoteOfCalls(run, { request, parts }, nowMs) : quoteOfGraph(run, { request, graph, parts }, nowMs);
+    graph === null ? yield* quoteOfCalls(run, pages, nowMs) : quoteOfGraph(run, graph, [...slotsIn(pages)], nowMs);
   return isAbove(quote, confirmOver) ? quote : null;
 }
 
@@ -32,16 +38,19 @@ function isAbove({ worstNanoUsd, calls }: HeldQuote, over: ConfirmOver): boolean
   return worstNanoUsd > (over.nanoUsd ?? Infinity) || calls > (over.calls ?? Infinity);
 }
 
-function* factsIn({ request, parts }: Pick<Quoted, "request" | "parts">): Generator<CallFacts> {
-  for (const part of parts) for (const page of part) yield* readFacts(page.facts, request.models);
+function* slotsIn(pages: readonly ReadPage[]): Generator<SlotFacts> {
+  for (const { slots } of pages) yield* slots;
 }
 
 /** Calls with recorded answers cost nothing. */
-function quoteOfCalls(run: RunState, quoted: Pick<Quoted, "request" | "parts">, nowMs: number): HeldQuote {
+function* quoteOfCalls(run: QuotingRun, pages: readonly ReadPage[], nowMs: number): Sliced<HeldQuote> {
   const sum: HeldQuote = { worstNanoUsd: 0, likelyNanoUsd: 0, calls: 0 };
-  for (const facts of factsIn(quoted)) {
+  const slice = new SliceCount();
+  const quotes = new Quotes(run, nowMs);
+  for (const facts of slotsIn(pages)) {
     if (run.replay?.hasAnswer(facts) === true) continue;
-    const quote = quoteFacts(run, facts, nowMs);
+    const quote = quotes.of(facts);
+    if (slice.add(QUOTE_CHARS)) yield;
     if ("reason" in quote) continue;
     sum.worstNanoUsd += quote.worstNanoUsd;
     sum.likelyNanoUsd += quote.likelyNanoUsd;
@@ -51,20 +60,15 @@ function quoteOfCalls(run: RunState, quoted: Pick<Quoted, "request" | "parts">, 
 }
 
 /** Every element that a `foreach` may have counts, and what outputs can add to prompts. */
-function quoteOfGraph(
-  run: RunState,
-  { request, graph, parts }: Quoted & { graph: CompiledGraph },
-  nowMs: number,
-): HeldQuote {
+function quoteOfGraph(run: QuotingRun, graph: CompiledGraph, slots: readonly SlotFacts[], nowMs: number): HeldQuote {
   const sum: HeldQuote = { worstNanoUsd: 0, likelyNanoUsd: 0, calls: 0 };
-  const ofTasks = quoteFactsOf(graph, [...factsIn({ request, parts })]);
-  for (const [position, { worst, likely }] of ofTasks.entries()) {
-    const slots = graph.tasks[position]?.slots ?? 1;
+  for (const [position, { worst, likely }] of quoteFactsOf(graph, slots).entries()) {
+    const count = graph.tasks[position]?.slots ?? 1;
     const [most, guess] = [quoteFacts(run, worst, nowMs), quoteFacts(run, likely, nowMs)];
     if ("reason" in most || "reason" in guess) continue;
-    sum.worstNanoUsd += most.worstNanoUsd * slots;
-    sum.likelyNanoUsd += guess.likelyNanoUsd * slots;
-    sum.calls += (most.callsMax ?? 1) * slots;
+    sum.worstNanoUsd += most.worstNanoUsd * count;
+    sum.likelyNanoUsd += guess.likelyNanoUsd * count;
+    sum.calls += (most.callsMax ?? 1) * count;
   }
   return sum;
 }

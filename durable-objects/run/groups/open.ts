@@ -1,6 +1,6 @@
 /** Opening groups. A large group arrives in several calls: its pages are stored as they come, and no slot starts before the last. */
 import { shareOf } from "../../../src/run/money/admit.ts";
-import { readFacts, type CallPage } from "../../../src/run/queue/call-page.ts";
+import type { CallPage, ReadPage } from "../../../src/run/queue/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Judged } from "../../../src/run/answers/judged-stop.ts";
@@ -20,9 +20,10 @@ import {
 import { CALLS_FULL } from "../calls.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
 import { clientTraceId } from "../../../src/trace-context.ts";
+import { atOnce } from "../../../src/text/bytes/slices.ts";
 import { missingLanes } from "../executors/lanes.ts";
-import { heldQuoteOf } from "./confirm.ts";
-import { floorReason, mayPause } from "./floors.ts";
+import { floorReason, hasFloor, mayPause } from "./floors.ts";
+import { preparing, type Prepared } from "./prepare.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
@@ -75,13 +76,17 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
   return true;
 }
 
-/** `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is not a judge's call. */
+/**
+ * `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is not a judge's call. `prepared`: what was
+ * read of it before this turn; null = it is read now.
+ */
 type GroupToOpen = {
   request: OpenGroupRequest;
   pages: readonly CallPage[];
   hasWorker: boolean;
   graph?: CompiledGraph | null;
   judges?: Judged | null;
+  prepared?: Prepared | null;
 };
 
 /**
@@ -90,7 +95,7 @@ type GroupToOpen = {
 export function openGroup(
   run: RunState,
   store: RunStore,
-  { request, pages, hasWorker, graph = null, judges = null }: GroupToOpen,
+  { request, pages, hasWorker, graph = null, judges = null, prepared = null }: GroupToOpen,
   nowMs: number,
 ): OpenGroupReply {
   const found = run.openings.find(request.openKey);
@@ -113,17 +118,20 @@ export function openGroup(
       return { ok: false, reason: { reason: "idempotency_conflict" } };
     return replyOf(run, first, true);
   }
-  const parts = (): Iterable<{ facts: string }>[] => [staged === null ? [] : store.groups.pageFacts(staged), pages];
-  const isWhole = staged !== null || pages[0]?.firstIndex === 0;
-  const refused = isWhole
-    ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages)) ?? floorReason(run, { request, graph, parts }))
-    : INTERRUPTED;
-  if (refused !== null) {
+  const refuse = (reason: Reason): OpenGroupReply => {
     drop();
-    return { ok: false, reason: refused };
-  }
+    return { ok: false, reason };
+  };
+  // What was read before is the group only if none of its pages were dropped since.
+  const isWhole = (staged !== null || pages[0]?.firstIndex === 0) && (prepared === null || prepared.staged === staged);
+  const early = isWhole ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages))) : INTERRUPTED;
+  if (early !== null) return refuse(early);
+  const asked = { request, graph, isJudge: judges !== null };
+  const read = prepared ?? atOnce(preparing(run, store, asked, pages, nowMs));
+  const unpaid = hasFloor(run, asked) ? floorReason(run, asked, read.floors) : null;
+  if (unpaid !== null) return refuse(unpaid);
+  const { held } = read;
   const seq = staged ?? run.takeGroupSeq();
-  const held = judges === null ? heldQuoteOf(run, { request, graph, parts: parts() }, nowMs) : null;
   const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
   run.addWrite(() => store.space.opened(request.openKey, request.bodyBytes ?? 0));
@@ -137,7 +145,7 @@ export function openGroup(
       for (const page of pages) store.putPage(seq, page);
     });
   }
-  start(run, store, { stored, graph, pages, staged: staged !== null }, nowMs);
+  start(run, { stored, graph, pages, read: read.pages }, nowMs);
   // Before the reply, which names the lanes that are missing.
   if (hasWorker && held === null) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
@@ -170,37 +178,27 @@ const INTERRUPTED: Reason = {
 /** Puts a group's slots into the queue. */
 function start(
   run: RunState,
-  store: RunStore,
   {
     stored,
     graph,
     pages,
-    staged,
-  }: { stored: StoredGroup; graph: CompiledGraph | null; pages: readonly CallPage[]; staged: boolean },
+    read,
+  }: { stored: StoredGroup; graph: CompiledGraph | null; pages: readonly CallPage[]; read: readonly ReadPage[] },
   nowMs: number,
 ): void {
   const { header } = stored;
-  const { seq, models } = header;
+  const { seq } = header;
   run.groupOpened(stored, nowMs);
   const group = run.engine.openGroup(header, graph);
   if (header.single !== null) group.joinWindow(run.engine.window.current);
   emitGroupStarted(run.engine, group, nowMs);
   const { held: quote } = header;
   if (quote !== undefined) run.engine.log.add({ event: "confirmation_awaited", quote }, group.parallelGroupId, nowMs);
-  if (graph !== null) {
-    if (graph.plan?.state === "open") run.openPlans.followed(seq, nowMs);
-    for (const page of pages) run.storedCalls.keepPage(seq, page);
-    return startGraph(run.engine, group);
-  }
+  if (graph?.plan?.state === "open") run.openPlans.followed(seq, nowMs);
+  for (const page of pages) run.storedCalls.keepPage(seq, page);
+  if (graph !== null) return startGraph(run.engine, group);
   const equals: Equals = new Map();
-  if (staged) {
-    for (const page of store.groups.pageFacts(seq))
-      enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models), equals);
-  }
-  for (const page of pages) {
-    run.storedCalls.keepPage(seq, page);
-    enqueueSlots(run.engine, group, page.firstIndex, readFacts(page.facts, models), equals);
-  }
+  for (const { firstIndex, slots } of read) enqueueSlots(run.engine, group, firstIndex, slots, equals);
   releaseTiers(run.engine, group);
   // The alarm starts the object that feeds its provider.
   if ((group.provider?.size ?? 0) > 0) run.laneStarts.need();

@@ -69,7 +69,8 @@ async function quotesOfCopies(run: RunCaller, { calls, ...request }: BatchReques
   const { isCopied: _isCopied, ...one } = request;
   const [call] = calls;
   const quotes = await quotesOf(run, { ...one, calls: call === undefined ? [] : [call] });
-  return quotes.flatMap((quote) => Array<Quote>(calls.length).fill(quote));
+  const [only] = quotes;
+  return only === undefined ? [] : Array<Quote>(calls.length).fill(only);
 }
 
 /** The text of the reply in pieces, made in slices: it has a line for each call. */
@@ -99,20 +100,27 @@ function figuresOf(quote: Quote): Omit<QuoteReply["items"][number], "index"> {
   };
 }
 
+/** What the reply says of all slots together. */
 function headOf(quotes: readonly Quote[], budget: BudgetDocument | null): Omit<QuoteReply, "items"> {
-  const sum = (of: (quote: Quote) => number): number => quotes.reduce((total, quote) => total + of(quote), 0);
-  const worstUsd = usdOf(sum((quote) => quote.worstNanoUsd));
+  const sum = { worstNanoUsd: 0, likelyNanoUsd: 0, calls: 0, promptTokens: 0, completionTokens: 0 };
+  for (const quote of quotes) {
+    sum.worstNanoUsd += quote.worstNanoUsd;
+    sum.likelyNanoUsd += quote.likelyNanoUsd;
+    sum.calls += quote.callsMax ?? 1;
+    sum.promptTokens += quote.promptTokensMax;
+    sum.completionTokens += quote.completionTokensMax;
+  }
   const worst = {
-    usd: worstUsd,
-    calls: sum((quote) => quote.callsMax ?? 1),
-    prompt_tokens: sum((quote) => quote.promptTokensMax),
-    completion_tokens: sum((quote) => quote.completionTokensMax),
-    new_tokens: sum((quote) => quote.promptTokensMax + quote.completionTokensMax),
+    usd: usdOf(sum.worstNanoUsd),
+    calls: sum.calls,
+    prompt_tokens: sum.promptTokens,
+    completion_tokens: sum.completionTokens,
+    new_tokens: sum.promptTokens + sum.completionTokens,
   };
   return {
     object: "quote",
-    worst_usd: worstUsd,
-    likely_usd: usdOf(sum((quote) => quote.likelyNanoUsd)),
+    worst_usd: worst.usd,
+    likely_usd: usdOf(sum.likelyNanoUsd),
     remaining_usd: budget?.usd.remaining ?? null,
     fits: DIMENSIONS.every((dimension) => worst[dimension] <= (budget?.[dimension]?.remaining ?? Infinity)),
   };

@@ -209,7 +209,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   stagePages(openKey: string, pages: CallPage[], bodyBytes?: number): Promise<Refused | null>;
 
   /** Adds pages to the floor of a batch, before they are stored. Stores nothing; a run that has ended refuses. */
-  addFloor(request: FloorRequest): FloorReply;
+  addFloor(request: FloorRequest): Promise<FloorReply>;
 
   /**
    * The run's files, uploads, contexts and batches have so many bytes by now, with what is to be stored. Null, or why there is no room for
@@ -290,7 +290,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   cancelSlot(seq: number, index: number): Promise<GroupView | null>;
 
   /** What the slots of a group would cost, in order; `models` is the list that the pages' facts refer to. */
-  quote(models: (string | null)[], pages: CallPage[]): Quote[] | Refused;
+  quote(models: (string | null)[], pages: CallPage[]): Promise<Quote[] | Refused>;
 
   /**
    * An executor's one call: settles what has ended and takes attempts until the executor has `capacity` of them. With

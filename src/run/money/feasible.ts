@@ -9,7 +9,7 @@ import type { CallFacts } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import { COMPLETION_TOKENS_DEFAULT, COMPLETION_TOKENS_MIN, UNPAID_CALLS_MAX } from "../../limits.ts";
 import { promptTokensMax, worstCase, type TokenBounds } from "./estimate.ts";
-import { addAmounts, DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "./ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts, type Ledger } from "./ledger.ts";
 import { usdOf } from "./money.ts";
 import type { TokenPrice } from "./token-price.ts";
 
@@ -23,13 +23,15 @@ export function floorOf({ facts, price, bounds }: FloorSlot): Amounts {
   return worstCase(promptTokensMax(facts, bounds), completionTokens, price, facts);
 }
 
-/** The floor of a slot. `isShared`: it gets the answer of an equal slot before it, and costs nothing. */
-export type SlotFloor = { amounts: Amounts; isShared: boolean };
+/** The floor of each of so many slots. One that gets the answer of an equal slot before it costs nothing, and is not counted. */
+export type SlotFloors = { amounts: Amounts; count: number };
 
 /** The floor of so many slots more. */
-export function floorWith(before: Readonly<Amounts>, slots: Iterable<SlotFloor>): Amounts {
+export function floorWith(before: Readonly<Amounts>, slots: Iterable<SlotFloors>): Amounts {
   const floor = { ...before };
-  for (const { amounts, isShared } of slots) if (!isShared) addAmounts(floor, amounts);
+  for (const { amounts, count } of slots) {
+    for (const dimension of DIMENSIONS) floor[dimension] += amounts[dimension] * count;
+  }
   return floor;
 }
 
@@ -58,24 +60,19 @@ const PAID_ONE_IN = 100;
  * Why a batch that may run in part is refused all the same: nearly all of its slots can never run, and they are many. Each of them
  * would be opened, refused, logged and answered one by one. Null = it is worth opening.
  */
-export function unpaidReason(slots: Iterable<SlotFloor>, ledger: Ledger): Reason | null {
+export function unpaidReason(slots: readonly SlotFloors[], ledger: Ledger): Reason | null {
   const limited = DIMENSIONS.filter((dimension) => ledger.idle(dimension) !== null);
   if (limited.length === 0) return null;
-  const floor = zeroAmounts();
-  const floors: Amounts[] = [];
-  for (const { amounts, isShared } of slots) {
-    if (isShared) continue;
-    floors.push(amounts);
-    addAmounts(floor, amounts);
-  }
+  const floor = floorWith(zeroAmounts(), slots);
+  const calls = slots.reduce((sum, { count }) => sum + count, 0);
   for (const dimension of limited) {
     const left = ledger.idle(dimension) ?? 0;
     if (floor[dimension] <= left) continue;
-    const payable = payableOf(floors, dimension, left);
-    if (floors.length - payable <= UNPAID_CALLS_MAX || payable * PAID_ONE_IN >= floors.length) continue;
+    const payable = payableOf(slots, dimension, left);
+    if (calls - payable <= UNPAID_CALLS_MAX || payable * PAID_ONE_IN >= calls) continue;
     const facts = figuresOf(ledger, dimension, floor);
     const message =
-      `what is left of budget.${dimension} (${leftOf(ledger, dimension)}) pays for at most ${payable} of the ${floors.length} calls, ` +
+      `what is left of budget.${dimension} (${leftOf(ledger, dimension)}) pays for at most ${payable} of the ${calls} calls, ` +
       `which need at least ${facts.needed} together; send fewer calls, or ask for a higher limit`;
     return { reason: "infeasible", message, ...facts };
   }
@@ -83,14 +80,17 @@ export function unpaidReason(slots: Iterable<SlotFloor>, ledger: Ledger): Reason
 }
 
 /** The most slots that so much can pay for: the cheapest of them. */
-function payableOf(floors: readonly Amounts[], dimension: Dimension, left: number): number {
-  const sorted = Float64Array.from(floors, (floor) => floor[dimension]).sort();
-  let sum = 0;
+function payableOf(slots: readonly SlotFloors[], dimension: Dimension, left: number): number {
+  const counts = new Map<number, number>();
+  for (const { amounts, count } of slots) counts.set(amounts[dimension], (counts.get(amounts[dimension]) ?? 0) + count);
+  let rest = left;
   let payable = 0;
-  for (const amount of sorted) {
-    sum += amount;
-    if (sum > left) break;
-    payable += 1;
+  for (const amount of Float64Array.from(counts.keys()).sort()) {
+    const count = counts.get(amount) ?? 0;
+    const paid = amount === 0 ? count : Math.min(count, Math.max(0, Math.floor(rest / amount)));
+    payable += paid;
+    rest -= paid * amount;
+    if (paid < count) break;
   }
   return payable;
 }

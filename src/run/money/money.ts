@@ -7,7 +7,8 @@ import type { PriceFacts } from "../../call.ts";
 import type { TierPrice, TokenPrice, TokenRates } from "./token-price.ts";
 
 const NANO_PER_USD = 1_000_000_000;
-const PICO_PER_NANO = 1_000n;
+const PICO_PER_NANO = 1_000;
+const PICO_PER_NANO_EXACT = BigInt(PICO_PER_NANO);
 
 /** A limit in USD as nano-USD, rounded down. */
 export function limitNanoUsd(usd: number): number {
@@ -44,14 +45,31 @@ export function costNanoUsd(tokens: CallTokens, price: TokenPrice, facts: PriceF
   const written = Math.min(tokens.cacheWriteTokens ?? 0, promptTokens);
   const written1h = Math.min(tokens.cacheWrite1hTokens ?? (facts.cacheTtl === "1h" ? written : 0), written);
   const cached = Math.min(tokens.cachedTokens, promptTokens - written);
-  // BigInt: a million-token prompt at a high price passes 2^53 pico-USD.
+  const plain = promptTokens - written - cached;
+  const { completionTokens } = tokens;
   const pico =
-    BigInt(promptTokens - written - cached) * BigInt(rates.inputPicoUsd) +
+    plain * rates.inputPicoUsd +
+    (written - written1h) * rates.cacheWritePicoUsd +
+    written1h * rates.cacheWrite1hPicoUsd +
+    cached * rates.cachedInputPicoUsd +
+    completionTokens * rates.outputPicoUsd;
+  const perCall = price.perCallNanoUsd ?? 0;
+  // A sum of whole numbers that is safe was added without rounding. BigInts take ten times as long.
+  if (Number.isSafeInteger(pico)) return nanoOf(pico) + perCall;
+  // A million-token prompt at a high price passes 2^53 pico-USD.
+  const exact =
+    BigInt(plain) * BigInt(rates.inputPicoUsd) +
     BigInt(written - written1h) * BigInt(rates.cacheWritePicoUsd) +
     BigInt(written1h) * BigInt(rates.cacheWrite1hPicoUsd) +
     BigInt(cached) * BigInt(rates.cachedInputPicoUsd) +
-    BigInt(tokens.completionTokens) * BigInt(rates.outputPicoUsd);
-  return Number((pico + PICO_PER_NANO - 1n) / PICO_PER_NANO) + (price.perCallNanoUsd ?? 0);
+    BigInt(completionTokens) * BigInt(rates.outputPicoUsd);
+  return Number((exact + PICO_PER_NANO_EXACT - 1n) / PICO_PER_NANO_EXACT) + perCall;
+}
+
+/** A safe number of pico-USD as nano-USD, rounded up. */
+function nanoOf(pico: number): number {
+  const rest = pico % PICO_PER_NANO;
+  return (pico - rest) / PICO_PER_NANO + (rest > 0 ? 1 : 0);
 }
 
 /**
@@ -110,7 +128,7 @@ function ratesAt(price: TierPrice, promptTokens: number): TokenRates {
  */
 export function completionTokensFor(nanoUsd: number, promptTokens: number, price: TokenPrice): number {
   if (price.outputPicoUsd === 0) return Number.POSITIVE_INFINITY;
-  const forTokens = BigInt(nanoUsd - (price.perCallNanoUsd ?? 0)) * PICO_PER_NANO;
+  const forTokens = BigInt(nanoUsd - (price.perCallNanoUsd ?? 0)) * PICO_PER_NANO_EXACT;
   const picoLeft = forTokens - BigInt(promptTokens) * BigInt(price.inputPicoUsd);
   return picoLeft <= 0n ? 0 : Number(picoLeft / BigInt(price.outputPicoUsd));
 }

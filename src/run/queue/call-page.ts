@@ -11,6 +11,9 @@ import type { SlotFacts } from "./slot.ts";
 /** A page to be stored. `calls` has the bodies, or the place of the first of them (`placedPage`). */
 export type CallPage = { firstIndex: number; facts: string; calls: string };
 
+/** The facts of some slots of a group, from `firstIndex` on. */
+export type ReadPage = { firstIndex: number; slots: readonly SlotFacts[] };
+
 /** Where a body is in R2: in which of its group's objects, and in which line of it. */
 export type BodyPlace = { object: number; line: number };
 

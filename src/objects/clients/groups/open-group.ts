@@ -140,8 +140,12 @@ export function excessOf({ totalChars, modelChars }: CallPageBuilder): Reason | 
 }
 
 /** Why the calls share too much to be compared one by one; null if they do not, or are not compared. */
-function hashedExcess({ defaults, dedupe, rules: { replay, count } }: Opening): Reason | null {
-  if (!dedupe && replay === undefined) return null;
+function hashedExcess(opening: Opening): Reason | null {
+  if (!isCompared(opening)) return null;
+  const {
+    defaults,
+    rules: { count },
+  } = opening;
   if (JSON.stringify(defaults).length * count <= GROUP_HASHED_CHARS_MAX) return null;
   const what = `what all ${count} calls share, once for each, in a batch with dedupe or in a run that records; as a context it counts once, so it`;
   return { reason: "payload_too_large", what, bytesMax: GROUP_HASHED_CHARS_MAX, param: null };
@@ -214,7 +218,8 @@ async function stagePages(
       pausedChars = builder.totalChars;
       await pause();
     }
-    const known = await knownFacts(opening, { body, facts });
+    // Most calls are not compared: then nothing is waited for, tens of thousands of times.
+    const known = isCompared(opening) ? await knownFacts(opening, { body, facts }) : facts;
     const full = isCopied
       ? builder.copies({ body, facts: known }, rules.count)
       : builder.add({ body, facts: known, id });
@@ -234,6 +239,11 @@ async function stagePages(
   await placeUnseen(floor === null || unseen.isWhole);
   await bodies?.stored();
   return { builder, pages };
+}
+
+/** Whether calls are compared with others: with equal ones of the batch, or with recorded ones. */
+function isCompared({ dedupe, rules }: Pick<Opening, "dedupe" | "rules">): boolean {
+  return dedupe || rules.replay !== undefined;
 }
 
 /** The facts of a call with the names of what it shares: its outcome with equal calls, and its recorded answer with later ones. */

@@ -7,7 +7,7 @@ import {
   infeasibleReason,
   unpaidReason,
   type FloorSlot,
-  type SlotFloor,
+  type SlotFloors,
 } from "../../../../src/run/money/feasible.ts";
 import { Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../../src/run/money/ledger.ts";
 import { COMPLETION_TOKENS_MIN, PROMPT_TOKENS_PER_MESSAGE, UNPAID_CALLS_MAX } from "../../../../src/limits.ts";
@@ -31,11 +31,11 @@ const free = (maxTokens: number | null = null): FloorSlot => ({
 /** 92 bytes and the tokens of a message. */
 const PROMPT = 92 + PROMPT_TOKENS_PER_MESSAGE;
 
-const floorsOf = (slots: readonly FloorSlot[], isShared = false): SlotFloor[] =>
-  slots.map((slot) => ({ amounts: floorOf(slot), isShared }));
+const floorsOf = (slots: readonly FloorSlot[]): SlotFloors[] =>
+  slots.map((slot) => ({ amounts: floorOf(slot), count: 1 }));
 
 /** Why slots can never all run, counted in two parts, as they are while a batch arrives. */
-function reasonOf(slots: readonly SlotFloor[], ledger: Ledger) {
+function reasonOf(slots: readonly SlotFloors[], ledger: Ledger) {
   const half = floorWith(zeroAmounts(), slots.slice(0, 3));
   return infeasibleReason(floorWith(half, slots.slice(3)), ledger);
 }
@@ -111,11 +111,7 @@ describe("ten calls", () => {
 });
 
 describe("a batch that may run in part", () => {
-  const many = (count: number, isShared = false): SlotFloor[] =>
-    floorsOf(
-      Array.from({ length: count }, () => free()),
-      isShared,
-    );
+  const many = (count: number): SlotFloors[] => floorsOf(Array.from({ length: count }, () => free()));
 
   it("is opened if the budget pays for a hundredth of it, or if few calls are unpaid", () => {
     expect(unpaidReason(many(10_000), ledgerOf({ calls: 100 }))).toBeNull();
@@ -138,7 +134,30 @@ describe("a batch that may run in part", () => {
     expect(unpaidReason([...dear, ...many(19)], ledgerOf(limits))).not.toBeNull();
   });
 
-  it("is opened if most calls share the answer of an equal one", () => {
-    expect(unpaidReason([...many(1), ...many(9_999, true)], ledgerOf({ calls: 1 }))).toBeNull();
+  it("is judged the same, whether its calls are listed or counted", () => {
+    const [one] = many(1);
+    if (one === undefined) throw new Error("no floor");
+    const dear = { amounts: { ...one.amounts, prompt_tokens: 7 * PROMPT }, count: 30 };
+    const counted = [dear, { ...one, count: 9_000 }, { ...one, count: 970 }];
+    const listed = counted.flatMap(({ amounts, count }) =>
+      Array.from({ length: count }, () => ({ amounts, count: 1 })),
+    );
+    for (const prompt_tokens of [
+      0,
+      PROMPT,
+      99 * PROMPT,
+      99 * PROMPT + 1,
+      100 * PROMPT - 1,
+      100 * PROMPT,
+      9_980 * PROMPT,
+    ]) {
+      const ledger = ledgerOf({ prompt_tokens });
+      expect(unpaidReason(counted, ledger)).toEqual(unpaidReason(listed, ledger));
+      expect(floorWith(zeroAmounts(), counted)).toEqual(floorWith(zeroAmounts(), listed));
+    }
+    expect(unpaidReason(counted, ledgerOf({ prompt_tokens: 100 * PROMPT }))).toBeNull();
+    expect(unpaidReason(counted, ledgerOf({ prompt_tokens: 100 * PROMPT - 1 }))).toMatchObject({
+      message: expect.stringContaining("pays for at most 99 of the 10000 calls"),
+    });
   });
 });

@@ -71,6 +71,21 @@ describe("the cost of tokens", () => {
     expect(costNanoUsd(tokens(MAX_TOKENS_MAX, MAX_TOKENS_MAX), dear)).toBe(199_999_999_980_000);
     expect(costNanoUsd(tokens(MAX_TOKENS_MAX, 0), price(999_999_999_999, 0))).toBe(9_999_999_999_990_000);
   });
+
+  it("is exact on both sides of the largest sum that doubles hold", () => {
+    // 2^53 - 1 = 9,007,199,254,740,991: sums of up to that are added as doubles, larger ones as BigInts.
+    for (const [pico, nano] of [
+      [9_007_199_254_740_000, 9_007_199_254_740],
+      [9_007_199_254_740_001, 9_007_199_254_741],
+      [9_007_199_254_740_991, 9_007_199_254_741],
+    ] as const)
+      expect(costNanoUsd(tokens(1, 0), price(pico, 0))).toBe(nano);
+    // One more, of a completion: the double of their sum ends in …992, and that of two more as well.
+    expect(costNanoUsd(tokens(1, 9), price(9_007_199_254_740_991, 1))).toBe(9_007_199_254_741);
+    expect(costNanoUsd(tokens(1, 10), price(9_007_199_254_740_991, 1))).toBe(9_007_199_254_742);
+    expect(costNanoUsd(tokens(1, 1), price(9_007_199_254_740_991, 9_007_199_254_740_010))).toBe(18_014_398_509_482);
+    expect(costNanoUsd(tokens(0, 999), price(0, 9_007_199_254_740))).toBe(8_998_192_055_486);
+  });
 });
 
 describe("the completion that a sum pays for", () => {
