@@ -8,6 +8,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseEnv } from "node:util";
 import { parse, stringify } from "smol-toml";
@@ -16,50 +17,53 @@ import type { ApiAnswer, ReadApi } from "./deploy/account.ts";
 import { deployOptions, type DeployOptions } from "./deploy/options.ts";
 import { servingTrouble } from "./deploy/serving.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
-import { changedConfig, changesConfig, workerConfigOf } from "./deploy/worker-config.ts";
+import { changedConfig, withWorkersAi, workerConfigOf, type Toml } from "./deploy/worker-config.ts";
 import { freshKey, setVariables } from "./dev-vars.ts";
 import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { ROOT } from "./root.ts";
+
+const CONFIG: Toml = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
 
 const API_URL = process.env["CLOUDFLARE_API_BASE_URL"] ?? "https://api.cloudflare.com/client/v4";
 
 async function main(): Promise<number> {
   const options = deployOptions(process.argv.slice(2));
   if (typeof options === "string") return fail(options);
-  const toml = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
-  if (!changesConfig(options)) return await run(options, toml, join(ROOT, "wrangler.toml"));
-  return await withConfig(changedConfig(toml, options), (changed, file) => run(options, changed, file));
+  return await run(options, changedConfig(CONFIG, options));
 }
 
-async function run(options: DeployOptions, toml: unknown, configFile: string): Promise<number> {
+async function run(options: DeployOptions, toml: Toml): Promise<number> {
   const secretsFile = options.environment === null ? ".deploy.vars" : `.deploy.vars.${options.environment}`;
   const path = join(ROOT, secretsFile);
   const variables = existsSync(path) ? parseEnv(readFileSync(path, "utf8")) : {};
   const local = Object.fromEntries(
     Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
-  const deployment = { options, config: workerConfigOf(toml, configFile), local, secretsFile };
-  const problem = await deploy(deployment, { ...deps, writeKeys: (keys) => setVariables(path, keys) });
+  const deployment = { options, config: workerConfigOf(toml), local, secretsFile };
+  const problem = await deploy(deployment, {
+    ...deps,
+    withConfig: ({ workersAi }, use) => withConfig(workersAi ? withWorkersAi(toml) : toml, use),
+    writeVariables: (variables) => setVariables(path, variables),
+  });
   return problem === null ? 0 : fail(problem);
 }
 
 /** Writes a changed configuration beside `wrangler.toml`, because its paths are relative, and deletes it. */
-async function withConfig(
-  changed: Record<string, unknown>,
-  use: (changed: unknown, file: string) => Promise<number>,
-): Promise<number> {
+async function withConfig<T>(toml: Toml, use: (file: string) => Promise<T>): Promise<T> {
+  if (toml === CONFIG) return await use(join(ROOT, "wrangler.toml"));
   const file = join(ROOT, `wrangler.deploy-${process.pid}.toml`);
   try {
-    await writeFile(file, stringify(changed));
-    return await use(changed, file);
+    await writeFile(file, stringify(toml));
+    return await use(file);
   } finally {
     await rm(file, { force: true });
   }
 }
 
-const deps: Omit<DeployDeps, "writeKeys"> = {
+const deps: Omit<DeployDeps, "withConfig" | "writeVariables"> = {
   wrangler,
   login,
+  confirm,
   async withFile(text, use) {
     const folder = await mkdtemp(join(tmpdir(), "fanout-deploy-"));
     try {
@@ -75,6 +79,17 @@ const deps: Omit<DeployDeps, "writeKeys"> = {
   unreachable: (vars) => unreachableUpstreams(vars, { isDeployed: true }),
   print: (line) => console.log(line),
 };
+
+/** Anything but a yes is a no, and so is a terminal that nobody is at. */
+async function confirm(question: string): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY || process.env["CI"]) return false;
+  const terminal = createInterface({ input: process.stdin, output: process.stdout });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
+}
 
 const REQUEST_MS_MAX = 30_000;
 

@@ -8,6 +8,8 @@ export type DeployOptions = {
   isFree: boolean;
   /** Deploys without files and /v1/batches. */
   hasNoR2: boolean;
+  /** Binds Workers AI, and adds an upstream that answers over it. */
+  usesWorkersAi: boolean;
   /** Replaces all objects at once, with the calls that they have in flight. */
   isImmediate: boolean;
   /** Replaces ADMIN_KEY by a new one. */
@@ -26,6 +28,7 @@ const OPTIONS = {
   "dry-run": { type: "boolean", default: false },
   free: { type: "boolean", default: false },
   "without-r2": { type: "boolean", default: false },
+  "workers-ai": { type: "boolean", default: false },
   name: { type: "string" },
   env: { type: "string" },
   immediate: { type: "boolean", default: false },
@@ -62,6 +65,7 @@ export function deployOptions(args: readonly string[]): DeployOptions | string {
     isDryRun: values["dry-run"],
     isFree: values.free,
     hasNoR2: values["without-r2"],
+    usesWorkersAi: values["workers-ai"],
     isImmediate: values.immediate,
     makesAdminKey: values["new-key"],
     makesSigningKey: values["new-signing-key"],

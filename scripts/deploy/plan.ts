@@ -8,9 +8,11 @@ import { BUILT_IN_MODEL, BUILT_IN_UPSTREAMS, VARIABLES, parseConfig } from "../.
 import { toWire } from "../../src/errors.ts";
 import { SECRET_CHARS_MIN } from "../../src/limits.ts";
 import { splitVariableOf } from "../../src/providers/config/parts.ts";
+import { AI_BINDING } from "../../src/providers/kinds/workers-ai.ts";
 import type { RemoteBinding, RemoteWorker } from "./account.ts";
 import type { DeployOptions } from "./options.ts";
 import type { WorkerConfig } from "./worker-config.ts";
+import { isUpstreams, workersAiOf } from "./workers-ai.ts";
 
 /** Largest value of a variable or secret on Cloudflare, documented as 5 KB. */
 export const VARIABLE_BYTES_MAX = 5 * 1024;
@@ -34,8 +36,10 @@ export type PlanInput = {
 export type Plan = {
   /** What is uploaded as secrets. */
   secrets: Record<string, string>;
-  /** New keys, to be written to the secrets file before the upload. */
-  newKeys: Record<string, string>;
+  /** New keys and upstreams, to be written to the secrets file before the upload. */
+  written: Record<string, string>;
+  /** Whether the Worker has the binding of Workers AI. */
+  bindsWorkersAi: boolean;
   /** Secrets of the Worker that stay as they are, which the secrets file lacks. */
   kept: readonly string[];
   /** Sentences for the operator. */
@@ -47,8 +51,13 @@ export type Plan = {
 export type Planned = { ok: true; plan: Plan } | { ok: false; message: string };
 
 /** Decides what is uploaded. A failure says in one sentence what would be lost or refused, and what to do. */
-export function planDeployment(input: PlanInput): Planned {
-  const { local, worker, secretsFile } = input;
+export function planDeployment(given: PlanInput): Planned {
+  const ai = workersAiOf(given);
+  if (!ai.ok) return ai;
+  const bindings = [...given.config.bindings, ...(ai.binds ? [AI_BINDING] : [])];
+  const local = { ...given.local, ...ai.variables };
+  const input = { ...given, config: { ...given.config, bindings }, local };
+  const { worker, secretsFile } = input;
   const problem = shadowedBindings(input) ?? replacedSecrets(input) ?? lostSettings(input) ?? staleParts(input);
   if (problem !== null) return { ok: false, message: problem };
   const { newKeys, withheld, notes } = keysOf(input);
@@ -59,19 +68,28 @@ export function planDeployment(input: PlanInput): Planned {
   const wrong = sizeProblem(input, secrets) ?? countProblem(input, secrets) ?? configProblem(knownVars(input, secrets));
   if (wrong !== null) return { ok: false, message: wrong };
   const names = kept.length === 0 ? [] : [`Kept as they are, because ${secretsFile} has none: ${kept.join(", ")}.`];
-  const hasUpstreams = [...Object.keys({ ...input.config.vars, ...secrets }), ...kept].some(isUpstreams);
-  const simulated = hasUpstreams
+  const simulated = hasUpstreams(input)
     ? []
     : [
-        `UPSTREAMS is not set, so the gateway serves only ${BUILT_IN_MODEL} and the other simulated models. Add your providers to ${secretsFile}.`,
+        `UPSTREAMS is not set, so the gateway serves only ${BUILT_IN_MODEL} and the other simulated models. Add your providers to ${secretsFile}, or answer with Cloudflare's own models without any key: npm run deploy -- --workers-ai`,
       ];
   return {
     ok: true,
-    plan: { secrets, newKeys, kept, notes: [...notes, ...names, ...simulated], known: knownVars(input, secrets) },
+    plan: {
+      secrets,
+      written: { ...newKeys, ...ai.variables },
+      bindsWorkersAi: ai.binds,
+      kept,
+      notes: [...notes, ...names, ...ai.notes, ...simulated],
+      known: knownVars(input, secrets),
+    },
   };
 }
 
-const isUpstreams = (name: string): boolean => splitVariableOf(name) === "UPSTREAMS";
+/** Whether any upstream is configured: here, or in a secret of the Worker. */
+export function hasUpstreams({ config, local, worker }: Pick<PlanInput, "config" | "local" | "worker">): boolean {
+  return [...Object.keys({ ...config.vars, ...local }), ...(worker?.secrets ?? [])].some(isUpstreams);
+}
 
 /** A secret replaces a binding of the same name. */
 function shadowedBindings({ config, local, secretsFile }: PlanInput): string | null {

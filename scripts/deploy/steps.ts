@@ -6,7 +6,7 @@
 import { readAccount, type Account, type ReadApi } from "./account.ts";
 import { FREE_PLAN_NOTES } from "./free-plan.ts";
 import type { DeployOptions } from "./options.ts";
-import { planDeployment, type Plan } from "./plan.ts";
+import { hasUpstreams, planDeployment, type Plan } from "./plan.ts";
 import type { Serving } from "./serving.ts";
 import type { WorkerConfig } from "./worker-config.ts";
 
@@ -19,8 +19,12 @@ export type DeployDeps = {
   login(): Promise<{ read: ReadApi; accountId: string | null } | null>;
   /** Writes a file that only its owner can read, passes its path to `use`, and deletes it afterwards. */
   withFile<T>(text: string, use: (path: string) => Promise<T>): Promise<T>;
-  /** Adds new keys to the secrets file. */
-  writeKeys(keys: Record<string, string>): void;
+  /** Passes the path of the configuration that is uploaded to `use`, with the binding of Workers AI if it has to have it. */
+  withConfig<T>(has: { workersAi: boolean }, use: (path: string) => Promise<T>): Promise<T>;
+  /** Adds new variables to the secrets file. */
+  writeVariables(variables: Record<string, string>): void;
+  /** Asks the operator; false where nobody can be asked. */
+  confirm(question: string): Promise<boolean>;
   freshKey(): string;
   /** Waits until the deployed version serves requests; returns why it does not, or null. */
   trouble(serving: Serving): Promise<string | null>;
@@ -41,15 +45,16 @@ const NOT_LOGGED_IN =
   "Not logged in to Cloudflare. Run `npx wrangler login`, or set CLOUDFLARE_API_TOKEN and CLOUDFLARE_ACCOUNT_ID.";
 
 /** Deploys, or in a dry run does everything that needs no account. Returns what went wrong, or null. */
-export async function deploy(deployment: Deployment, deps: DeployDeps): Promise<string | null> {
-  if (deployment.options.isDryRun) return await dryRun(deployment, deps);
-  const { config } = deployment;
+export async function deploy(asked: Deployment, deps: DeployDeps): Promise<string | null> {
+  if (asked.options.isDryRun) return await dryRun(asked, deps);
+  const { config } = asked;
   const login = await deps.login();
   if (login === null) return NOT_LOGGED_IN;
   const accountId = config.accountId ?? login.accountId;
   const found = await readAccount(config, { accountId, read: login.read });
   if (!found.ok) return unchanged(found.message);
   const { account } = found;
+  const deployment = await withOffer(asked, account, deps);
   const planned = planDeployment({ ...deployment, worker: account.worker, freshKey: deps.freshKey });
   if (!planned.ok) return unchanged(planned.message);
   for (const note of planned.plan.notes) deps.print(note);
@@ -64,15 +69,24 @@ export async function deploy(deployment: Deployment, deps: DeployDeps): Promise<
   return `${trouble}\nTo go back to the version before: npx wrangler rollback --name ${config.name}`;
 }
 
+const OFFER =
+  "No provider is configured. Answer with Cloudflare's own models over Workers AI, without any key? It bills your account beyond 10,000 free neurons a day.";
+
+/** Offers Workers AI where the gateway would have no provider at all. */
+async function withOffer(deployment: Deployment, { worker }: Account, deps: DeployDeps): Promise<Deployment> {
+  if (deployment.options.usesWorkersAi || hasUpstreams({ ...deployment, worker })) return deployment;
+  const usesWorkersAi = await deps.confirm(OFFER);
+  return { ...deployment, options: { ...deployment.options, usesWorkersAi } };
+}
+
 const unchanged = (message: string): string => `${message}\nNothing was changed in the account.`;
 
 async function dryRun(deployment: Deployment, deps: DeployDeps): Promise<string | null> {
   const planned = planDeployment({ ...deployment, worker: null, freshKey: deps.freshKey });
   if (!planned.ok) return planned.message;
   await warn(planned.plan, deps);
-  const args = uploadArgs(deployment);
-  const { status } = await withSecrets(planned.plan.secrets, deps, (file) =>
-    deps.wrangler([...args, ...file, "--dry-run"], { show: true }),
+  const { status } = await withArgs(deployment, planned.plan, deps, (args) =>
+    deps.wrangler([...args, "--dry-run"], { show: true }),
   );
   if (status !== 0) return `wrangler deploy failed with exit status ${status}.`;
   const buckets = Object.values(deployment.config.buckets);
@@ -114,22 +128,22 @@ const LIMITS_NEED_PAID_PLAN = /\b100328\b/;
 
 type Uploaded = { ok: true; output: string } | { ok: false; message: string };
 
-/** New keys are written first: a key that was uploaded and then lost could not be read back. */
+/** New variables are written first: a key that was uploaded and then lost could not be read back. */
 async function upload(
   deployment: Deployment,
   plan: Plan,
   account: Account & { madeBuckets: readonly string[] },
   deps: DeployDeps,
 ): Promise<Uploaded> {
-  const names = Object.keys(plan.newKeys);
+  const names = Object.keys(plan.written);
   if (names.length > 0) {
-    deps.writeKeys(plan.newKeys);
+    deps.writeVariables(plan.written);
     deps.print(
-      `Wrote ${names.join(" and ")} to ${deployment.secretsFile}, which git ignores. Keep a copy in a safe place.`,
+      `Wrote ${names.join(", ")} to ${deployment.secretsFile}, which git ignores. Keep a copy in a safe place.`,
     );
   }
-  const { status, output } = await withSecrets(plan.secrets, deps, (file) =>
-    deps.wrangler([...uploadArgs(deployment), ...file], { accountId: account.id, show: true }),
+  const { status, output } = await withArgs(deployment, plan, deps, (args) =>
+    deps.wrangler(args, { accountId: account.id, show: true }),
   );
   if (status === 0) return { ok: true, output };
   if (!LIMITS_NEED_PAID_PLAN.test(output)) {
@@ -144,9 +158,17 @@ async function upload(
   };
 }
 
-function uploadArgs({ options, config }: Deployment): string[] {
+/** The arguments of an upload, with its files. */
+async function withArgs(
+  { options }: Deployment,
+  { secrets, bindsWorkersAi }: Plan,
+  deps: DeployDeps,
+  use: (args: readonly string[]) => Promise<Ran>,
+): Promise<Ran> {
   const immediate = options.isImmediate ? ["--durable-objects-code-update-mode", "immediate"] : [];
-  return ["deploy", "--config", config.file, ...immediate];
+  return await deps.withConfig({ workersAi: bindsWorkersAi }, (config) =>
+    withSecrets(secrets, deps, (file) => use(["deploy", "--config", config, ...immediate, ...file])),
+  );
 }
 
 /** wrangler gets no file if there is nothing to upload: it keeps all secrets then. */

@@ -1,11 +1,12 @@
 /** What a deployment uploads beside its secrets: wrangler.toml, changed as the options say. Pure. */
 import { z } from "zod";
+import { AI_BINDING } from "../../src/providers/kinds/workers-ai.ts";
 import type { DeployOptions } from "./options.ts";
 
 /** What the free plan refuses, or what needs an account with a payment method. */
 const LEFT_OUT_FREE = ["limits", "r2_buckets", "workflows"] as const;
 
-type Toml = Record<string, unknown>;
+export type Toml = Record<string, unknown>;
 const tables = z.record(z.string(), z.unknown());
 const named = z.looseObject({ name: z.string() });
 const buckets = z.array(z.looseObject({ bucket_name: z.string().optional() }));
@@ -13,18 +14,19 @@ const workflows = z.array(z.looseObject({ name: z.string() }));
 
 type Changes = Pick<DeployOptions, "isFree" | "hasNoR2" | "name" | "environment">;
 
-/** Whether the options change wrangler.toml, so that wrangler needs a file of its own. */
-export function changesConfig({ isFree, hasNoR2, name, environment }: Changes): boolean {
-  return isFree || hasNoR2 || name !== null || environment !== null;
+/** A configuration with the binding of Workers AI; itself if it has one. */
+export function withWorkersAi(toml: Toml): Toml {
+  return "ai" in toml ? toml : { ...toml, ai: { binding: AI_BINDING } };
 }
 
 /**
- * The parsed wrangler.toml with the changes. An environment has all settings of the file, but for those that `[env.NAME]` has
+ * The parsed wrangler.toml with the changes, itself without any. An environment has all settings of the file, but for those that `[env.NAME]` has
  * itself: wrangler would leave out objects, buckets and limits there. A Worker with another name gets a bucket and a
  * Workflow of its own, if theirs begin with the name in the file: two gateways must not share them.
  */
-export function changedConfig(toml: unknown, { isFree, hasNoR2, name, environment }: Changes): Toml {
-  const { env, ...whole } = tables.parse(toml);
+export function changedConfig(toml: Toml, { isFree, hasNoR2, name, environment }: Changes): Toml {
+  if (!isFree && !hasNoR2 && name === null && environment === null) return toml;
+  const { env, ...whole } = toml;
   const own = environment === null ? {} : tables.parse(tables.parse(env ?? {})[environment] ?? {});
   const nameBefore = named.parse(whole).name;
   const ownName = typeof own["name"] === "string" ? own["name"] : null;
@@ -50,8 +52,6 @@ function renamed(whole: Toml, before: string, after: string): Toml {
 
 /** The parts of a configuration that a deployment compares with the account. */
 export type WorkerConfig = {
-  /** The file for wrangler. */
-  file: string;
   name: string;
   /** null = the account of the login, or of CLOUDFLARE_ACCOUNT_ID. */
   accountId: string | null;
@@ -77,17 +77,16 @@ const workerToml = z.looseObject({
   r2_buckets: z.array(z.looseObject({ binding: z.string(), bucket_name: z.string().optional() })).default([]),
 });
 
-/** Reads the parts from a parsed wrangler.toml, whose text is in `file`. */
-export function workerConfigOf(toml: unknown, file: string): WorkerConfig {
+/** Reads the parts from a parsed wrangler.toml. */
+export function workerConfigOf(toml: Toml): WorkerConfig {
   const read = workerToml.parse(toml);
   const hasRoutes = read.routes.length > 0 || read.route !== undefined;
   return {
-    file,
     name: read.name,
     accountId: read.account_id ?? null,
     vars: read.vars,
     keepsVars: read.keep_vars,
-    bindings: bindingNames(tables.parse(toml)),
+    bindings: bindingNames(toml),
     buckets: Object.fromEntries(
       read.r2_buckets.flatMap(({ binding, bucket_name }) =>
         bucket_name === undefined ? [] : [[binding, bucket_name]],

@@ -10,8 +10,11 @@ import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { ROOT } from "../../scripts/root.ts";
+import { AiService } from "../support/ai-binding.ts";
 import { account, API_TOKEN, startCloudflareApi, type Account, type CloudflareApi } from "../support/cloudflare-api.ts";
 import { makeClone, type Clone } from "../support/clone.ts";
+import { startGateway } from "../support/gateway.ts";
+import { budgetOf } from "./v1-world.ts";
 
 const KV = { name: "KV", type: "kv_namespace" };
 const UPSTREAMS =
@@ -63,6 +66,25 @@ const secretsOf = ({ workers }: Account, name = "fanout") =>
     (workers.get(name) ?? []).flatMap((each) => (each.type === "secret_text" ? [[each.name, each.text]] : [])),
   );
 const varsOf = (folder: string) => parseEnv(readFileSync(join(folder, ".deploy.vars"), "utf8"));
+
+/** A gateway with these secrets, and with what is behind the binding, answers a call that names no model, and charges what is billed. */
+async function expectAnswers(secrets: Record<string, string | undefined>): Promise<void> {
+  const service = new AiService();
+  const stopService = await service.start();
+  const { UPSTREAMS, DEFAULT_MODEL } = secrets;
+  const gateway = await startGateway({ ai: service.address, vars: { UPSTREAMS, DEFAULT_MODEL } });
+  try {
+    const run = await gateway.openRun({ budget: { usd: 1 } });
+    const answer = await gateway.fetch("/query", { token: run.token, json: { prompt: "one two three" } });
+    expect(await answer.json()).toMatchObject({ text: "three two one" });
+    await expect.poll(async () => (await budgetOf(gateway, run.token)).usd.reserved).toBe(0);
+    const { usd } = await budgetOf(gateway, run.token);
+    expect(Math.round(usd.spent * 1e9)).toBe(service.nanoUsd);
+  } finally {
+    await gateway.stop();
+    await stopService();
+  }
+}
 
 /** A test runs wrangler up to three times, which bundles the gateway each time. */
 describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
@@ -166,6 +188,27 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     expect(staging["ADMIN_KEY"]).not.toBe(secretsOf(owner)["ADMIN_KEY"]);
     expect(parseEnv(readFileSync(join(folder, ".deploy.vars.staging"), "utf8"))).toEqual(staging);
   });
+
+  it(
+    "answers with a real model and no key where it is asked for Workers AI, and stays so",
+    { tags: ["slow"] },
+    async () => {
+      const { accounts, uploads } = await serve(account());
+      const [owner = account()] = accounts;
+      const first = await clone();
+      const begun = await deploy(first, ["--workers-ai"]);
+      expect(begun, begun.output).toMatchObject({ status: 0 });
+      expect(uploads.at(-1)?.bindings).toContainEqual({ name: "AI", type: "ai" });
+      const secrets = secretsOf(owner);
+      expect(secrets).toEqual(varsOf(first));
+      // A clone that knows nothing of it.
+      const again = await deploy(await clone());
+      expect(again, again.output).toMatchObject({ status: 0 });
+      expect(uploads.at(-1)?.bindings).toContainEqual({ name: "AI", type: "ai" });
+      expect(secretsOf(owner)).toEqual(secrets);
+      await expectAnswers(secrets);
+    },
+  );
 
   it("stops before it loses a setting that only the Worker has", { tags: ["slow"] }, async () => {
     const deployed = [

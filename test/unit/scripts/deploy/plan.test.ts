@@ -49,18 +49,18 @@ const FRESH_2 = "fresh-key-2-0123456789-0123456789";
 describe("the keys of a deployment", () => {
   it("are made for the first one, unless the file has them", () => {
     expect(planned().secrets).toEqual({ ADMIN_KEY: FRESH_1, SIGNING_KEY: FRESH_2 });
-    expect(planned().newKeys).toEqual({ ADMIN_KEY: FRESH_1, SIGNING_KEY: FRESH_2 });
-    expect(planned({ local: { ADMIN_KEY: KEY } }).newKeys).toEqual({ SIGNING_KEY: FRESH_1 });
-    expect(planned({ local: { ADMIN_KEY: KEY, SIGNING_KEY: KEY } }).newKeys).toEqual({});
+    expect(planned().written).toEqual({ ADMIN_KEY: FRESH_1, SIGNING_KEY: FRESH_2 });
+    expect(planned({ local: { ADMIN_KEY: KEY } }).written).toEqual({ SIGNING_KEY: FRESH_1 });
+    expect(planned({ local: { ADMIN_KEY: KEY, SIGNING_KEY: KEY } }).written).toEqual({});
   });
 
   it("are not made for a Worker that has them", () => {
-    const { secrets, newKeys, kept } = planned({ secrets: ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"] });
-    expect([secrets, newKeys, kept]).toEqual([{}, {}, ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"]]);
+    const { secrets, written, kept } = planned({ secrets: ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"] });
+    expect([secrets, written, kept]).toEqual([{}, {}, ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"]]);
   });
 
   it("get no SIGNING_KEY if the Worker has only an ADMIN_KEY, even one of the file: its runs' tokens are signed with a derived key", () => {
-    expect(planned({ secrets: ["ADMIN_KEY"] }).newKeys).toEqual({});
+    expect(planned({ secrets: ["ADMIN_KEY"] }).written).toEqual({});
     const { secrets, notes } = planned({ secrets: ["ADMIN_KEY"], local: { ADMIN_KEY: KEY, SIGNING_KEY: KEY } });
     expect(secrets).toEqual({ ADMIN_KEY: KEY });
     expect(notes.join()).toContain("SIGNING_KEY of .deploy.vars is not uploaded");
@@ -69,8 +69,8 @@ describe("the keys of a deployment", () => {
   });
 
   it("are completed for a Worker without an ADMIN_KEY", () => {
-    expect(planned({ secrets: [] }).newKeys).toEqual({ ADMIN_KEY: FRESH_1, SIGNING_KEY: FRESH_2 });
-    expect(planned({ secrets: ["SIGNING_KEY"] }).newKeys).toEqual({ ADMIN_KEY: FRESH_1 });
+    expect(planned({ secrets: [] }).written).toEqual({ ADMIN_KEY: FRESH_1, SIGNING_KEY: FRESH_2 });
+    expect(planned({ secrets: ["SIGNING_KEY"] }).written).toEqual({ ADMIN_KEY: FRESH_1 });
   });
 
   it("are replaced if the operator asks for it", () => {
@@ -84,16 +84,45 @@ describe("the keys of a deployment", () => {
 
   it("accept the tokens of the replaced signing key, the derived one too, as far as it is known", () => {
     const options = { makesSigningKey: true };
-    const newKeys = (over: Over) => planned({ options, ...over }).newKeys;
-    expect(newKeys({ secrets: ["ADMIN_KEY"] })).toEqual({ SIGNING_KEY: FRESH_1, SIGNING_KEY_PREVIOUS: "derived" });
+    const written = (over: Over) => planned({ options, ...over }).written;
+    expect(written({ secrets: ["ADMIN_KEY"] })).toEqual({ SIGNING_KEY: FRESH_1, SIGNING_KEY_PREVIOUS: "derived" });
     const both = ["ADMIN_KEY", "SIGNING_KEY"];
-    expect(newKeys({ secrets: both, local: { SIGNING_KEY: KEY } })).toEqual({
+    expect(written({ secrets: both, local: { SIGNING_KEY: KEY } })).toEqual({
       SIGNING_KEY: FRESH_1,
       SIGNING_KEY_PREVIOUS: KEY,
     });
-    expect(newKeys({ secrets: both })).toEqual({ SIGNING_KEY: FRESH_1 });
-    expect(newKeys({ secrets: both, local: { SIGNING_KEY: "short" } })).toEqual({ SIGNING_KEY: FRESH_1 });
+    expect(written({ secrets: both })).toEqual({ SIGNING_KEY: FRESH_1 });
+    expect(written({ secrets: both, local: { SIGNING_KEY: "short" } })).toEqual({ SIGNING_KEY: FRESH_1 });
     expect(planned({ options, secrets: both }).notes[0]).toContain("are invalid now");
+  });
+});
+
+describe("Workers AI", () => {
+  const AI: RemoteBinding = { name: "AI", type: "ai" };
+
+  it("is uploaded and written to the file with an upstream of its own, and is known to the checks", () => {
+    const { secrets, written, bindsWorkersAi, known, notes } = planned({ options: { usesWorkersAi: true } });
+    expect(bindsWorkersAi).toBe(true);
+    expect(Object.keys(secrets).toSorted()).toEqual(["ADMIN_KEY", "DEFAULT_MODEL", "SIGNING_KEY", "UPSTREAMS"]);
+    expect(written).toEqual(secrets);
+    expect(known).toMatchObject({ UPSTREAMS: secrets["UPSTREAMS"] });
+    expect(notes).toEqual([expect.stringContaining("10,000 neurons a day are free")]);
+  });
+
+  it("stays bound in later deployments, from any clone, until it is given up", () => {
+    const secrets = ["ADMIN_KEY", "SIGNING_KEY", "UPSTREAMS"];
+    expect(planned({ secrets, bindings: [AI] })).toMatchObject({ bindsWorkersAi: true, written: {} });
+    expect(planned({ secrets, bindings: [AI], options: { drop: ["AI"] } }).bindsWorkersAi).toBe(false);
+    expect(planned({ secrets }).bindsWorkersAi).toBe(false);
+  });
+
+  it("needs the name AI for itself", () => {
+    expect(refusal({ options: { usesWorkersAi: true }, local: { AI: "x" } })).toContain("the names of bindings");
+    expect(refusal({ bindings: [{ name: "AI", type: "service" }] })).toContain("would lose them: AI.");
+    const taken = '{"workers-ai":{"kind":"simulated"}}';
+    expect(refusal({ options: { usesWorkersAi: true }, local: { UPSTREAMS: taken } })).toContain(
+      "another of that name",
+    );
   });
 });
 
@@ -202,7 +231,7 @@ describe("what Cloudflare or the gateway would refuse", () => {
   });
 
   it("is not a gateway without upstreams: the operator is told that it serves the simulator", () => {
-    expect(planned().notes).toEqual([expect.stringContaining("serves only sim/echo")]);
+    expect(planned().notes).toEqual([expect.stringMatching(/serves only sim\/echo.*npm run deploy -- --workers-ai/)]);
     expect(planned({ secrets: ["ADMIN_KEY", "UPSTREAMS_1"] }).notes.join()).not.toContain("sim/echo");
   });
 });

@@ -6,6 +6,7 @@ export const NO_OPTIONS: DeployOptions = {
   isDryRun: false,
   isFree: false,
   hasNoR2: false,
+  usesWorkersAi: false,
   isImmediate: false,
   makesAdminKey: false,
   makesSigningKey: false,
@@ -16,7 +17,6 @@ export const NO_OPTIONS: DeployOptions = {
 
 export function configOf(over: { vars?: Record<string, unknown> | undefined; buckets?: Record<string, string> } = {}) {
   const config: WorkerConfig = {
-    file: "a.toml",
     name: "fanout",
     accountId: null,
     vars: over.vars ?? {},

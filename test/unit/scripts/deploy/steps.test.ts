@@ -17,10 +17,19 @@ type World = {
   trouble?: string | null;
   /** What is said of upstreams if some are configured. */
   unreachable?: string[];
+  /** What the operator answers to the offer. */
+  agrees?: boolean;
 };
 
 /** Records what a deployment does, in order. */
-function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null, unreachable = [] }: World = {}) {
+function world({
+  ends = {},
+  answers = {},
+  isLoggedIn = true,
+  trouble = null,
+  unreachable = [],
+  agrees = false,
+}: World = {}) {
   const did: string[] = [];
   const printed: string[] = [];
   const files: string[] = [];
@@ -44,7 +53,12 @@ function world({ ends = {}, answers = {}, isLoggedIn = true, trouble = null, unr
       files.push(text);
       return await use("/a/file");
     },
-    writeKeys: (keys) => void did.push(`write ${Object.keys(keys).join(" ")}`),
+    withConfig: ({ workersAi }, use) => use(workersAi ? "ai.toml" : "a.toml"),
+    writeVariables: (variables) => void did.push(`write ${Object.keys(variables).join(" ")}`),
+    async confirm(question) {
+      printed.push(question);
+      return agrees;
+    },
     freshKey: () => "fresh-key-0123456789-0123456789-01",
     async trouble({ url, adminKey, versionId }) {
       did.push(`ask ${url} ${adminKey === null ? "as a stranger" : "as the operator"} for ${versionId}`);
@@ -146,6 +160,35 @@ describe("the steps of a deployment", () => {
     const routed = world({ ends: { deploy: { status: 0, output: "https://llm.example.com" } } });
     expect(await deploy(deployment(), routed.deps)).toBeNull();
     expect(routed.did.some((line) => line.startsWith("ask"))).toBe(false);
+  });
+
+  it("offer Workers AI where no provider is configured, and bind it only if the operator agrees", async () => {
+    const refused = world();
+    expect(await deploy(deployment(), refused.deps)).toBeNull();
+    expect(refused.printed.join()).toContain("No provider is configured");
+    expect(refused.did).toContain("deploy --config a.toml --secrets-file /a/file");
+    const agreed = world({ agrees: true });
+    expect(await deploy(deployment(), agreed.deps)).toBeNull();
+    expect(agreed.did.slice(1, 3)).toEqual([
+      "write UPSTREAMS DEFAULT_MODEL",
+      "deploy --config ai.toml --secrets-file /a/file",
+    ]);
+    expect(agreed.files.map((text): unknown => JSON.parse(text))).toMatchObject([
+      { UPSTREAMS: '{"workers-ai":{"kind":"workers-ai"}}' },
+    ]);
+  });
+
+  it("ask nobody where a provider is configured, where it was said already, and in a dry run", async () => {
+    const UPSTREAMS = '{"up":{"kind":"simulated"}}';
+    for (const over of [
+      { local: { ...LOCAL, UPSTREAMS } },
+      { options: { ...NO_OPTIONS, usesWorkersAi: true } },
+      { options: { ...NO_OPTIONS, isDryRun: true } },
+    ]) {
+      const { deps, printed } = world({ agrees: true });
+      expect(await deploy(deployment(over), deps)).toBeNull();
+      expect(printed.join()).not.toContain("No provider is configured");
+    }
   });
 
   it("need no account in a dry run, and write no keys", async () => {

@@ -4,30 +4,36 @@ import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
 import { VARIABLES } from "../../../../src/env.ts";
 import { deployOptions } from "../../../../scripts/deploy/options.ts";
-import { changedConfig, changesConfig, workerConfigOf } from "../../../../scripts/deploy/worker-config.ts";
+import { changedConfig, withWorkersAi, workerConfigOf, type Toml } from "../../../../scripts/deploy/worker-config.ts";
 import { ROOT } from "../../../../scripts/root.ts";
 import { NO_OPTIONS } from "./samples.ts";
 
-const whole = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
-const changed = (over: Partial<typeof NO_OPTIONS>, toml: unknown = whole) =>
+const whole: Toml = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
+const changed = (over: Partial<typeof NO_OPTIONS>, toml: Toml = whole) =>
   changedConfig(toml, { ...NO_OPTIONS, ...over });
 
 describe("wrangler.toml", () => {
   it("sets no variable that operators upload as a secret: a deployment would replace the secret", () => {
-    const { vars } = workerConfigOf(whole, "a.toml");
+    const { vars } = workerConfigOf(whole);
     expect(VARIABLES.filter((name) => name in vars)).toEqual([]);
   });
 
   it("pins traces off, and has the version's id", () => {
     expect(whole["observability"]).toMatchObject({ traces: { enabled: false }, logs: { invocation_logs: false } });
-    expect(workerConfigOf(whole, "a.toml").bindings).toContain("CF_VERSION_METADATA");
+    expect(workerConfigOf(whole).bindings).toContain("CF_VERSION_METADATA");
   });
 });
 
 describe("the configuration of a deployment", () => {
   it("is wrangler.toml itself without options that change it", () => {
-    expect(changesConfig(NO_OPTIONS)).toBe(false);
-    expect(changed({})).toEqual(whole);
+    expect(changed({})).toBe(whole);
+  });
+
+  it("has the binding of Workers AI beside all else, unless it has one", () => {
+    expect(withWorkersAi(whole)).toEqual({ ...whole, ai: { binding: "AI" } });
+    expect(workerConfigOf(withWorkersAi(whole)).bindings).toContain("AI");
+    const own = { ...whole, ai: { binding: "AI", remote: true } };
+    expect(withWorkersAi(own)).toBe(own);
   });
 
   it("has no limits, buckets and Workflows on the free plan, and all else", () => {
@@ -66,8 +72,7 @@ describe("the configuration of a deployment", () => {
   });
 
   it("is read for what a deployment compares with the account", () => {
-    expect(workerConfigOf(whole, "a.toml")).toMatchObject({
-      file: "a.toml",
+    expect(workerConfigOf(whole)).toMatchObject({
       name: "fanout",
       accountId: null,
       buckets: { FILES: "fanout-files" },
@@ -81,19 +86,29 @@ describe("the configuration of a deployment", () => {
       queues: { producers: [{ binding: "QUEUE" }] },
       vars: { binding: "no" },
     };
-    const read = workerConfigOf(toml, "a.toml");
+    const read = workerConfigOf(toml);
     expect(read).toMatchObject({ accountId: "x", usesWorkersDev: false, bindings: ["KV", "QUEUE"] });
-    expect(workerConfigOf({ ...toml, workers_dev: true }, "a.toml").usesWorkersDev).toBe(true);
+    expect(workerConfigOf({ ...toml, workers_dev: true }).usesWorkersDev).toBe(true);
   });
 });
 
 describe("the options of a deployment", () => {
   it("are read", () => {
-    const args = ["--free", "--without-r2", "--immediate", "--new-key", "--new-signing-key", "--name", "llm"];
+    const args = [
+      "--free",
+      "--without-r2",
+      "--workers-ai",
+      "--immediate",
+      "--new-key",
+      "--new-signing-key",
+      "--name",
+      "llm",
+    ];
     expect(deployOptions([...args, "--env=staging", "--drop", "A,B", "--drop", "C", "--dry-run"])).toEqual({
       isDryRun: true,
       isFree: true,
       hasNoR2: true,
+      usesWorkersAi: true,
       isImmediate: true,
       makesAdminKey: true,
       makesSigningKey: true,
