@@ -11,6 +11,7 @@ const OLDER = "@cf/meta/llama-3.3-70b-instruct-fp8-fast";
 const SMALL = "@cf/meta/llama-3.1-8b-instruct-fp8-fast";
 const OPENAI_FORM = "@cf/openai/gpt-oss-120b";
 const EMBEDDER = "@cf/baai/bge-base-en-v1.5";
+const SILENT_EMBEDDER = "@cf/baai/bge-m3";
 
 const answered = z.looseObject({
   text: z.string(),
@@ -212,9 +213,6 @@ it("embeds texts, as numbers and as the floats that OpenAI's clients ask for", a
   // 3 and 0.5 as IEEE 754 floats: 40400000 and 3f000000, the lowest byte first.
   const floats = Buffer.from("000040400000003f", "hex").toString("base64");
   expect(await embedded({ input: "abc", encoding_format: "base64" })).toMatchObject([{ index: 0, embedding: floats }]);
-  // The binding does not say how many tokens it has read: the reservation stays.
-  await expect.poll(async () => (await budgetOf(gateway, run.token)).usd.reserved).toBe(0);
-  expect((await budgetOf(gateway, run.token)).usd.spent).toBeGreaterThan(0);
   for (const [fields, words] of [
     [{ input: [1, 2] }, "no tokens"],
     [{ input: "a", dimensions: 1 }, "does not shorten"],
@@ -223,6 +221,41 @@ it("embeds texts, as numbers and as the floats that OpenAI's clients ask for", a
     expect(status).toBe(400);
     expect(text).toContain(words);
   }
+});
+
+it("charges embeddings the tokens that their answer states, and their reservation if it states none", async () => {
+  const run = await gateway.openRun({ budget: { usd: 1 } });
+  const embed = async (model: string) => {
+    const { status, text } = await ask(run, "/v1/embeddings", { model, input: ["one two three", "four"] });
+    expect(status, text).toBe(200);
+  };
+  const stated = await billOf(run, () => embed(EMBEDDER));
+  // 4 words and 4 marks, at 6,058 neurons a million: 533.104 nano-USD.
+  expect(stated).toEqual({ billed: 534, spent: 534 });
+  const silent = await billOf(run, () => embed(SILENT_EMBEDDER));
+  expect(silent.billed).toBeGreaterThan(0);
+  expect(silent.spent).toBeGreaterThan(silent.billed);
+});
+
+it("adds up to the bill in neurons, over 200 calls of four kinds", async () => {
+  const run = await gateway.openRun({ budget: { usd: 1 } });
+  const neurons = service.neurons;
+  const { billed, spent } = await billOf(run, async () => {
+    for (const model of [OLDER, OPENAI_FORM, SMALL]) {
+      const prompts = Array.from({ length: 50 }, (_, at) => "word ".repeat(1 + (at % 9)) + at);
+      const { status, text } = await ask(run, "/batch", { prompts, model });
+      expect(status, text).toBe(200);
+    }
+    await Promise.all(
+      Array.from({ length: 50 }, (_, at) => ask(run, "/v1/embeddings", { model: EMBEDDER, input: `text ${at}` })),
+    );
+  });
+  expect(spent).toBe(billed);
+  const used = service.neurons - neurons;
+  expect(used).toBeGreaterThan(1);
+  // Each call is rounded up to a nano-USD.
+  expect(spent - used * 11_000).toBeGreaterThanOrEqual(0);
+  expect(spent - used * 11_000).toBeLessThan(200);
 });
 
 it("retries what found no capacity, and a rate that was exceeded, without a charge", async () => {

@@ -5,17 +5,26 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { z } from "zod";
 
-/** USD per million tokens, of Cloudflare's price list of September 2026. */
-const PRICES: Readonly<Record<string, { input: number; output: number }>> = {
-  "@cf/meta/llama-3.3-70b-instruct-fp8-fast": { input: 0.293, output: 2.253 },
-  "@cf/meta/llama-3.1-8b-instruct-fp8-fast": { input: 0.045, output: 0.384 },
-  "@cf/openai/gpt-oss-120b": { input: 0.35, output: 0.75 },
-  "@cf/baai/bge-base-en-v1.5": { input: 0.067, output: 0 },
+/** Neurons per million tokens, of Cloudflare's price list of August 2026. It bills neurons: 1,000 cost $0.011. */
+const NEURONS: Readonly<Record<string, { input: number; output: number }>> = {
+  "@cf/meta/llama-3.3-70b-instruct-fp8-fast": { input: 26_668, output: 204_805 },
+  "@cf/meta/llama-3.1-8b-instruct-fp8-fast": { input: 4_119, output: 34_868 },
+  "@cf/openai/gpt-oss-120b": { input: 31_818, output: 68_182 },
+  "@cf/baai/bge-base-en-v1.5": { input: 6_058, output: 0 },
+  "@cf/baai/bge-m3": { input: 1_075, output: 0 },
 };
+const NANO_USD_PER_NEURON = 11_000;
+/**
+ * Embeddings whose answers state their tokens. Cloudflare's schema of these answers has no usage; users of the binding report it nevertheless,
+ * since 2026. So the service has a model of each sort.
+ */
+const STATES_USAGE = new Set(["@cf/baai/bge-base-en-v1.5"]);
 /** Models that answer in OpenAI's form. */
 const OPENAI_FORM = new Set(["@cf/openai/gpt-oss-120b"]);
 /** Tokens of each prompt beside its words. */
 const TEMPLATE = 7;
+/** Tokens at the begin and the end of each text that is embedded. */
+const EMBEDDING_MARKS = 2;
 
 type Failure = { status: number; body: unknown };
 
@@ -71,7 +80,9 @@ const wordsOf = (text: string): string[] => text.split(/\s+/).filter((word) => w
 export class AiService {
   /** Calls that were answered or refused, in their order. */
   readonly ran: Ran[] = [];
-  /** What its answers cost by the price list, in nano-USD. */
+  /** What its answers cost by the price list. */
+  neurons = 0;
+  /** The same in nano-USD. */
   nanoUsd = 0;
   address = "";
   readonly #failed = new Set<string>();
@@ -97,15 +108,18 @@ export class AiService {
     const { inputs, options } = call.parse(JSON.parse(Buffer.concat(pieces).toString()));
     const model = String(req.headers["cf-consn-model-id"]);
     this.ran.push({ inputs, options, model, path: (req.url ?? "").split("?")[0] ?? "" });
-    const price = PRICES[model];
+    const price = NEURONS[model];
     if (price === undefined) {
       const description = `No such model ${model} or task`;
       return sendJson(res, 400, { internalCode: 5007, name: "AiError", message: description, description });
     }
     if (inputs.text !== undefined) {
+      const read = inputs.text.reduce((sum, text) => sum + wordsOf(text).length + EMBEDDING_MARKS, 0);
+      this.#bill(read, 0, price);
       return sendJson(res, 200, {
         shape: [inputs.text.length, 2],
         data: inputs.text.map((text) => [text.length, 0.5]),
+        ...(STATES_USAGE.has(model) ? { usage: { prompt_tokens: read, total_tokens: read } } : {}),
       });
     }
     const prompt = inputs.messages?.at(-1)?.content ?? "";
@@ -114,7 +128,7 @@ export class AiService {
     const said = wordsOf(prompt).toReversed().slice(0, inputs.max_tokens);
     const prompts = (inputs.messages ?? []).reduce((sum, { content }) => sum + wordsOf(content).length, TEMPLATE);
     const usage = { prompt_tokens: prompts, completion_tokens: said.length, total_tokens: prompts + said.length };
-    this.nanoUsd += Math.ceil(prompts * price.input * 1000 + said.length * price.output * 1000);
+    this.#bill(prompts, said.length, price);
     const answer = {
       said,
       usage,
@@ -124,6 +138,13 @@ export class AiService {
     };
     if (inputs.stream === true) return sendEvents(res, answer);
     sendJson(res, 200, OPENAI_FORM.has(model) ? completion(answer) : older(answer));
+  }
+
+  /** Each call is billed up to a whole nano-USD. */
+  #bill(read: number, written: number, neurons: { input: number; output: number }): void {
+    const millionths = read * neurons.input + written * neurons.output;
+    this.neurons += millionths / 1e6;
+    this.nanoUsd += Math.ceil((millionths * NANO_USD_PER_NEURON) / 1e6);
   }
 
   #failureOf(prompt: string): Failure | null {

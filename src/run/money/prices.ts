@@ -3,6 +3,7 @@
  * the providers' own hosts only: the price of a model of the same name at another host is unknown.
  */
 import { fitsPattern } from "./name-pattern.ts";
+import { NEURON_PRICES } from "./neuron-prices.ts";
 import type { PriceTier, TokenPrice, TokenRates } from "./token-price.ts";
 import { sharedTierPrices } from "./service-tiers.ts";
 import data from "./price-snapshot.json" with { type: "json" };
@@ -47,6 +48,9 @@ export type Snapshot = {
 
 const snapshot: Snapshot = data;
 
+/** Neurons first: the snapshot has the rounded prices of the same models, and those of models that have no neurons per token. */
+const CLOUDFLARE: readonly SnapshotModel[] = [...NEURON_PRICES, ...(snapshot.providers["cloudflare"]?.models ?? [])];
+
 /** Day of the catalogue's prices, as `YYYY-MM-DD`. */
 export const CATALOG_DATE = snapshot.date;
 
@@ -68,7 +72,8 @@ export function catalogPrice(provider: string | null, model: string): TokenPrice
   const listed = snapshot.providers[provider];
   const name = model.toLowerCase();
   if (listed === undefined || listed.unpriced.some((pattern) => fitsPattern(pattern, name))) return null;
-  const found = listed.models.find(({ match }) => match.some((pattern) => fitsPattern(pattern, name)));
+  const models: readonly SnapshotModel[] = provider === "cloudflare" ? CLOUDFLARE : listed.models;
+  const found = models.find(({ match }) => match.some((pattern) => fitsPattern(pattern, name)));
   return found === undefined ? null : priceFrom(provider, found);
 }
 

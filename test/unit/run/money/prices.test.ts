@@ -1,3 +1,4 @@
+import neurons from "../../../../src/run/money/neuron-prices.json" with { type: "json" };
 import { readFileSync, statSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { admit } from "../../../../src/run/money/admit.ts";
@@ -189,6 +190,52 @@ describe("catalogPrice", () => {
         for (const provider of Object.keys(snapshot.providers)) expect(catalogPrice(provider, name)).toBeNull();
       };
     });
+  });
+});
+
+describe("Cloudflare's prices", () => {
+  const listed = snapshot.providers["cloudflare"]?.models ?? [];
+
+  it("are neurons, of which a million cost $11", () => {
+    // 26,668 and 204,805 neurons per million tokens: $0.293348 and $2.252855, which the price list rounds.
+    expect(catalogPrice("cloudflare", "@cf/meta/llama-3.3-70b-instruct-fp8-fast")).toMatchObject({
+      inputPicoUsd: 293_348,
+      cachedInputPicoUsd: 293_348,
+      outputPicoUsd: 2_252_855,
+    });
+    expect(catalogPrice("cloudflare", "@cf/zai-org/glm-5.2")).toMatchObject({ cachedInputPicoUsd: 259_996 });
+  });
+
+  it("are the listed prices per token, but for their rounding", () => {
+    let compared = 0;
+    for (const { match, input, cached = input, output } of listed) {
+      for (const name of match) {
+        // Its requests are answered, and billed, as kimi-k2.6.
+        if (name === "@cf/moonshotai/kimi-k2.5") continue;
+        const price = catalogPrice("cloudflare", name);
+        const found = [price?.inputPicoUsd, price?.cachedInputPicoUsd, price?.outputPicoUsd];
+        for (const [at, rate] of [input, cached, output].entries()) {
+          expect(Math.abs((found[at] ?? Infinity) - rate), name).toBeLessThanOrEqual(1_000);
+        }
+        compared++;
+      }
+    }
+    expect(compared).toBeGreaterThan(40);
+  });
+
+  it("are the snapshot's for a model that the table of neurons lacks", () => {
+    expect(catalogPrice("cloudflare", "@cf/moondream/moondream3.1-9b-a2b")).toMatchObject({ outputPicoUsd: 1_000_000 });
+    expect(catalogPrice("cloudflare", "@cf/none/such")).toBeNull();
+  });
+
+  it("have kimi-k2.5 at the price of the model that answers for it", () => {
+    const [alias, itself] = ["k2.5", "k2.6"].map((name) => catalogPrice("cloudflare", `@cf/moonshotai/kimi-${name}`));
+    expect(alias).toEqual(itself);
+  });
+
+  it("name their source and their day", () => {
+    expect(neurons.source).toBe("https://developers.cloudflare.com/workers-ai/platform/pricing/");
+    expect(neurons.date).toMatch(/^20\d\d-\d\d-\d\d$/);
   });
 });
 
