@@ -1,6 +1,6 @@
 /** Single calls in the run object: requesting a permit, withdrawing the request, settling the attempt. */
 import { partsOf } from "../../src/answer.ts";
-import { giveUp } from "../../src/run/steps/cancel.ts";
+import { stopAttempts } from "../../src/run/steps/cancel.ts";
 import { openCredit, termsOf } from "../../src/run/steps/lend-credit.ts";
 import { applyReport } from "../../src/run/steps/report-credit.ts";
 import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
@@ -9,6 +9,7 @@ import { timeoutOf } from "../../src/run/steps/dispatch.ts";
 import { enqueueCall, resumeCall } from "../../src/run/steps/enqueue.ts";
 import { heartbeat, settle, takeBack } from "../../src/run/steps/settle.ts";
 import { ageOf } from "../../src/run/leases/age.ts";
+import { wasStopped } from "../../src/run/leases/settled.ts";
 import { attemptNumberOf, callIdOf } from "../../src/run/log.ts";
 import type { Target } from "../../src/run/leases/shard.ts";
 import type { EngineState } from "../../src/run/state.ts";
@@ -43,7 +44,7 @@ export function takeCreditReport(run: Lender, report: CreditReport, nowMs: numbe
   // The run must know of what was started, even if it has ended meanwhile.
   if (hasEnded(status)) engine.credits.recall();
   const kind = applyReport(engine, report, (facts) => targetOrNone(run, facts), nowMs);
-  if (status === "cancelled") giveUp(engine, () => true, RUN_CANCELLED, nowMs);
+  if (status === "cancelled") stopAttempts(engine, () => true, RUN_CANCELLED, nowMs);
   const credit = engine.credits.get(report.creditId);
   if (kind !== "continue" || credit === undefined) return { kind: kind === "recalled" ? "recalled" : "ended" };
   return { kind, terms: termsOf(engine, credit), remainingNanoUsd: run.remainingNanoUsd };
@@ -206,14 +207,16 @@ export function settleSingle(
 ): SettleReply {
   if (samples !== undefined) sampled(run.engine, samples, nowMs);
   run.waitingCalls.settled(callIdOf(attemptId), attemptNumberOf(attemptId));
+  const stoppedFor = wasStopped(outcome) ? run.engine.givenUp.reasonOf(attemptId) : null;
   const inTime = settle(run.engine, attemptId, outcome, nowMs);
   // An attempt that is not in flight any more was settled before, so its answer may be recorded.
   if (inTime !== null && inTime.cappedBy === undefined && recorded !== undefined) record(run, recorded, outcome);
   const tooLate = inTime === null ? run.engine.unreportedEnds.endOf(attemptId, outcome) : null;
   const settled = inTime ?? tooLate;
+  const endedAs = tooLate?.endedAs ?? stoppedFor;
   return {
     known: inTime !== null,
-    ...(tooLate === null ? {} : { endedAs: tooLate.endedAs }),
+    ...(endedAs === null ? {} : { endedAs }),
     retryInMs: settled?.retryInMs ?? null,
     ...(settled?.position === undefined ? {} : { position: settled.position }),
     uncounted: settled?.uncounted ?? 0,

@@ -1,6 +1,6 @@
 /** Ending a run: no call of it starts any more, and a cancelled run aborts the attempts in flight. */
 import { endCalls } from "../../src/run/steps/end-call.ts";
-import { giveUp } from "../../src/run/steps/cancel.ts";
+import { stopAttempts } from "../../src/run/steps/cancel.ts";
 import { drainGroup } from "../../src/run/steps/end-slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { EndStatus } from "../../src/objects/methods/runs.ts";
@@ -22,7 +22,7 @@ export function endRun(run: RunState, status: EndStatus, nowMs: number): void {
   run.engine.window.flush();
   run.engine.credits.recall();
   if (status !== "cancelled") return;
-  giveUp(run.engine, () => true, reason, nowMs);
+  stopAttempts(run.engine, () => true, reason, nowMs);
   abortTools(run, reason, nowMs);
 }
 

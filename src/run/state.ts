@@ -355,6 +355,7 @@ export class EngineState {
     this.#attempts.delete(lease.attemptId);
     this.prefixes.gone(lease.attemptId);
     this.hedges.ended(lease);
+    this.givenUp.ended(lease.attemptId);
     shard.leases.delete(lease.attemptId);
     // A single call's answer does not wait for storage. If the object dies before this is written, the call counts as
     // lost and stays charged at its reservation: too much, never too little.

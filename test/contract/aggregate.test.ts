@@ -188,23 +188,44 @@ describe("with aggregation of streams", () => {
     },
   );
 
-  it("costs what was seen where a batch is cancelled, whoever executes it", async () => {
-    let isStreaming = (): void => undefined;
-    const streaming = new Promise<void>((resolve) => (isStreaming = resolve));
-    upstream.serve(async ({ body }, reply) => {
+  /**
+   * The upstream sends the beginning of each answer and nothing more, but for a prompt "first", which it answers once it may. `begun`
+   * resolves when the gateway has read `calls` beginnings.
+   */
+  function beginAnswers(calls: number): { begun: Promise<void>; answerFirst: () => void } {
+    const all = Promise.withResolvers<void>();
+    const first = Promise.withResolvers<void>();
+    let left = calls;
+    upstream.serve(async (call, reply) => {
+      const request = asked.parse(JSON.parse(call.body.toString()));
+      if (request.messages[0]?.content === "first") return await first.promise.then(() => answering(call, reply));
       reply.begin({ headers: { "content-type": "text/event-stream" } });
-      for (const text of eventsOf(asked.parse(JSON.parse(body.toString()))).slice(0, 2)) await reply.write(text);
+      for (const text of eventsOf(request).slice(0, 2)) await reply.write(text);
       // The gateway reads what was written.
       await new Promise((resolve) => setTimeout(resolve, 1_500));
-      isStreaming();
+      left -= 1;
+      if (left === 0) all.resolve();
     });
+    return { begun: all.promise, answerFirst: first.resolve };
+  }
+
+  /** What a run has spent beside its prompts, USD ÷ 10⁹. */
+  async function answersCost(run: RunAccess): Promise<number> {
+    const { budget } = await documentOf(run);
+    return Math.round((await spentOf(run)) * 1e9) - budget.prompt_tokens.spent * 1_000;
+  }
+
+  const SEEN_NANO_USD = 2 * (3 + 512) * 1_000;
+  const LONG = { model: "seen/m", max_tokens: 3_000 };
+  const opened = z.object({ id: z.string() });
+
+  it("costs what was seen where a batch is cancelled, whoever executes it", async () => {
+    const { begun } = beginAnswers(1);
     const run = await place.openRun(BUDGET);
-    const json = { prompts: ["one two"], model: "seen/m", max_tokens: 3_000 };
+    const json = { prompts: ["one two"], ...LONG };
     const headers = { prefer: "respond-async" };
-    const { id } = z
-      .object({ id: z.string() })
-      .parse((await run.send("/batch", { method: "POST", json, headers })).json);
-    await streaming;
+    const { id } = opened.parse((await run.send("/batch", { method: "POST", json, headers })).json);
+    await begun;
     await run.send(`/groups/${id}`, { method: "DELETE" });
     const ended = await run.send(`/groups/${id}?wait_ms=20000`);
     expect(ended.json).toMatchObject({
@@ -212,7 +233,40 @@ describe("with aggregation of streams", () => {
       counts: { cancelled: 1 },
       errors: [{ code: "cancelled" }],
     });
-    const promptNanoUsd = (await documentOf(run)).budget.prompt_tokens.spent * 1_000;
-    expect(Math.round((await spentOf(run)) * 1e9)).toBe(promptNanoUsd + 2 * (3 + 512) * 1_000);
+    expect(await answersCost(run)).toBe(SEEN_NANO_USD);
+  });
+
+  it.each([
+    ["its client's Worker executes", {}],
+    ["a lane executes", { prefer: "respond-async" }],
+  ])("costs what was seen of the calls that an early stop ends in a batch that %s", async (_, headers) => {
+    const run = await place.openRun(BUDGET);
+    const { begun, answerFirst } = beginAnswers(2);
+    const json = {
+      prompts: ["first", "one two", "one two"],
+      ...LONG,
+      stop_when: { regex: "first", in_flight: "abort" },
+    };
+    const sent = run.send("/batch", { method: "POST", json, headers });
+    await begun;
+    answerFirst();
+    const { id } = opened.parse((await sent).json);
+    const ended = await run.send(`/groups/${id}?wait_ms=20000`);
+    expect(ended.json).toMatchObject({ status: "completed", counts: { completed: 1, cancelled: 2 } });
+    expect(JSON.stringify(ended.json)).toContain("stop_when was met");
+    expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD + 2 * 1_000);
+  });
+
+  it("costs what was seen of batches and single calls that the end of their run stops", async () => {
+    const { begun } = beginAnswers(2);
+    const run = await place.openRun(BUDGET);
+    const single = run.send("/query", { method: "POST", json: { prompt: "one two", ...LONG } });
+    const json = { prompts: ["one two"], ...LONG };
+    await run.send("/batch", { method: "POST", json, headers: { prefer: "respond-async" } });
+    await begun;
+    await run.send(`/runs/${run.id}`, { method: "DELETE" });
+    expect(await single).toMatchObject({ json: { error: { code: "cancelled", message: "the run was cancelled" } } });
+    await expect.poll(async () => (await documentOf(run)).budget.usd.reserved, { timeout: 20_000 }).toBe(0);
+    expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD);
   });
 });

@@ -4,14 +4,14 @@
  */
 import { cappedOf, markCapped } from "../money/capped.ts";
 import { chargeFor, type Charge, type Reserved } from "../money/charge.ts";
-import { addAmounts, zeroAmounts, type Amounts, type Limits } from "../money/ledger.ts";
+import { addAmounts, zeroAmounts, type Limits } from "../money/ledger.ts";
 import { costNanoUsd as costNanoUsdOf } from "../money/money.ts";
 import { textRatioOf } from "../money/text-scale.ts";
 import { BATCH_TIER, type Outcome } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../limits.ts";
 import { endCallAfterAttempt, shareWithCall } from "./end-call.ts";
-import type { Settled } from "../leases/settled.ts";
+import { wasStopped, type Settled } from "../leases/settled.ts";
 import type { Onward } from "../continuations/continuation.ts";
 import { follow, ofCall, onwardOf } from "../continuations/table.ts";
 import { endSlot, shareWithSlot } from "./end-slot.ts";
@@ -40,8 +40,9 @@ import { isRepaired, nextOf } from "./next-attempt.ts";
 import { meter } from "./metered.ts";
 import { learnFromEnd } from "../gates/outcome.ts";
 
-type Ended = Charge & {
-  outcome: Outcome;
+type Charged = Charge & { outcome: Outcome };
+
+type Ended = Charged & {
   /** The outcome as its executor reported it: it may be an answer that does not fit its schema. */
   reported: Outcome;
   retryInMs: number | null;
@@ -55,11 +56,12 @@ type Ended = Charge & {
  * Records an attempt's outcome. Null, with nothing changed, for an attempt that is not in flight: it settled or
  * expired.
  */
-export function settle(state: EngineState, attemptId: string, reported: Outcome, nowMs: number): Settled | null {
+export function settle(state: EngineState, attemptId: string, told: Outcome, nowMs: number): Settled | null {
   const inFlight = state.attempts.get(attemptId);
   if (inFlight === undefined) return null;
   const { lease, shard, call } = inFlight;
   const group = state.groupOf(lease);
+  const reported = asStopped(state, attemptId, told);
   const isRequestedAgain = isTooShort(reported, lease) && group !== undefined && group.drained === null;
   const marked = isRequestedAgain ? reported : markCapped(reported, lease);
   learnFrom(state, marked, lease);
@@ -73,9 +75,7 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   if (other !== undefined && isAnswer) giveUpAttempt(state, other, ANSWERED, nowMs);
   learnPace(state, lease, outcome, isAnswer, nowMs);
   // Before the attempt is gone: a leader that has failed hands on.
-  if (lease.prefix !== undefined && reported.kind === "success") {
-    state.prefixes.used(lease.prefix.name, lease.prefix.keptMs, nowMs);
-  }
+  if (reported.kind === "success") notePrefix(state, lease, nowMs);
   const overrun = endAttempt(state, inFlight, { charge, estimated, outcome }, nowMs);
   if (!isUnsent(outcome)) meter(state, shard, lease, { outcome, charge });
   lease.window?.attemptEnded(outcome.latencyMs, charge.usd);
@@ -116,6 +116,28 @@ export function settle(state: EngineState, attemptId: string, reported: Outcome,
   return { ...settled, retryInMs, ...tried, uncounted };
 }
 
+/** The beginning that an answered attempt shares with others is in its provider's cache. */
+function notePrefix({ prefixes }: EngineState, { prefix }: AttemptInFlight, nowMs: number): void {
+  if (prefix !== undefined) prefixes.used(prefix.name, prefix.keptMs, nowMs);
+}
+
+/** What an executor reports of an attempt. One that it has stopped because the run said so ended for the run's reason. */
+function asStopped({ givenUp }: EngineState, attemptId: string, told: Outcome): Outcome {
+  const reason = givenUp.reasonOf(attemptId);
+  return reason !== null && wasStopped(told) ? { ...told, reason } : told;
+}
+
+/** Notes in its group what an attempt is charged that ends because the group has stopped early. */
+function noteStopped(
+  state: EngineState,
+  { attemptId, slotId, hedgeOf }: AttemptInFlight,
+  { charge, outcome }: Charged,
+): void {
+  if (state.givenUp.reasonOf(attemptId) === null || outcome.kind === "success" || isViolation(outcome)) return;
+  const group = state.groupOf({ slotId });
+  if (group?.drained?.cause === "stop") group.noteAborted(hedgeOf === undefined ? 1 : 0, charge.usd);
+}
+
 /** Why an attempt is given up whose call has an answer. */
 const ANSWERED: Reason = { reason: "cancelled", message: "another attempt of this call was answered first" };
 
@@ -125,9 +147,10 @@ export function giveUpAttempt(state: EngineState, inFlight: InFlight, reason: Re
   state.givenUp.add(inFlight);
 }
 
-/** Ends an attempt whose executor has reported nothing: its outcome is unknown. */
-function endUnreported(state: EngineState, { lease }: InFlight, reason: Reason, nowMs: number): void {
+/** Ends an attempt whose executor has reported nothing: its outcome is unknown. One that was to stop ends for that reason. */
+function endUnreported(state: EngineState, { lease }: InFlight, cause: Reason, nowMs: number): void {
   const { attemptId, slotId, startedAtMs } = lease;
+  const reason = state.givenUp.reasonOf(attemptId) ?? cause;
   const latencyMs = Math.max(0, nowMs - startedAtMs);
   const failed = { kind: "failure", class: "unknown", reason, answered: false, retryAfterMs: null, latencyMs } as const;
   const settled = settle(state, attemptId, failed, nowMs);
@@ -139,7 +162,7 @@ function endBeside(
   state: EngineState,
   { lease, shard }: InFlight,
   { lease: other }: InFlight,
-  { outcome, charge, estimated }: { outcome: Outcome; charge: Amounts; estimated: boolean },
+  { outcome, charge, estimated }: Charged,
 ): void {
   addExtra(shard.totals, { calls: 1, costNanoUsd: charge.usd });
   const { slotId, attempt, queuedMs, startedAtMs } = lease;
@@ -334,8 +357,8 @@ export function endOwed(state: EngineState, nowMs: number): void {
 }
 
 /**
- * Extends the leases of an executor that is alive by a term. Returns the ids that are not in flight (any more): it must
- * stop them.
+ * Extends the leases of an executor that is alive by a term. Returns the ids that it must stop: they are not in flight (any
+ * more), or the run waits for the report of how they ended.
  */
 export function heartbeat(
   state: EngineState,
@@ -343,24 +366,24 @@ export function heartbeat(
   nowMs: number,
   termMs = LEASE_TTL_MS,
 ): string[] {
-  const unknown: string[] = [];
+  const stopping: string[] = [];
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
-    if (inFlight === undefined) unknown.push(attemptId);
-    else inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + termMs);
+    if (inFlight === undefined || state.givenUp.reasonOf(attemptId) !== null) stopping.push(attemptId);
+    if (inFlight !== undefined) inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + termMs);
   }
-  return unknown;
+  return stopping;
 }
 
 /**
  * Extends the lease of an executor whose end will be noticed, because it has a socket: to the latest end of its attempt,
- * and the time in which that is reported. False if the attempt is not in flight (any more): it must stop.
+ * and the time in which that is reported. False if it must stop the attempt, which is not in flight (any more) or is to be reported.
  */
 export function holdLease(state: EngineState, attemptId: string): boolean {
   const lease = state.attempts.get(attemptId)?.lease;
   if (lease === undefined) return false;
   lease.expiresAtMs = Math.max(lease.expiresAtMs, lease.startedAtMs + lease.target.timeoutMs + LEASE_TTL_MS);
-  return true;
+  return state.givenUp.reasonOf(attemptId) === null;
 }
 
 /** The socket of an executor was lost: it has the time of a reconnect to open another. */
@@ -432,13 +455,9 @@ export function learnTemplate(
 }
 
 /** Settles an attempt in the ledger and in its shard. Returns the limited dimensions that it overran. */
-function endAttempt(
-  state: EngineState,
-  inFlight: InFlight,
-  ended: { charge: Amounts; estimated: boolean; outcome: Outcome },
-  nowMs: number,
-): Dimension[] {
+function endAttempt(state: EngineState, inFlight: InFlight, ended: Charged, nowMs: number): Dimension[] {
   const { lease, shard } = inFlight;
+  noteStopped(state, lease, ended);
   const overrun = state.ledger.settle(lease.attemptId, ended.charge);
   if (overrun === null) throw new Error(`attempt ${lease.attemptId} is in flight without a reservation`);
   const { totals } = shard;

@@ -4,7 +4,7 @@
  */
 import type { Group } from "../group/group.ts";
 import type { EngineState, InFlight } from "../state.ts";
-import { giveUpAttempt } from "./settle.ts";
+import { isReported, stopAttempt } from "./cancel.ts";
 import { attemptsOf, isStuck } from "./stop-width.ts";
 
 /** Gives up attempts in flight of the groups that their `stopWhen` has stopped, as their rule says. */
@@ -24,7 +24,8 @@ function giveUpOf(state: EngineState, group: Group, nowMs: number): void {
     stopRule?.inFlight === "abort" || inFlight.lease.amounts.usd <= answerNanoUsd || isStuck(group, inFlight, nowMs);
   for (const inFlight of attemptsOf(state, group).filter(isGivenUp)) {
     const { lease } = inFlight;
-    group.noteAborted(lease.hedgeOf === undefined ? 1 : 0, lease.amounts.usd);
-    giveUpAttempt(state, inFlight, drained.reason, nowMs);
+    // What costs less than its reservation is noted with its report.
+    if (!isReported(inFlight)) group.noteAborted(lease.hedgeOf === undefined ? 1 : 0, lease.amounts.usd);
+    stopAttempt(state, inFlight, drained.reason, nowMs);
   }
 }

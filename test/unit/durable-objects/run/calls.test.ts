@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { AcquireReply, AcquireRequest } from "../../../../src/objects/methods/calls.ts";
 import { acquire, acquireMany, settleSingle, withdraw } from "../../../../durable-objects/run/calls.ts";
 import { WaitingCalls } from "../../../../durable-objects/run/memory/waiters.ts";
-import { giveUp } from "../../../../src/run/steps/cancel.ts";
+import { stopAttempts } from "../../../../src/run/steps/cancel.ts";
 import { restoreLease, restoreShard } from "../../../../src/run/steps/restore.ts";
 import { LOST } from "../../../../src/run/gates/retry.ts";
 import { expireLeases } from "../../../../src/run/steps/settle.ts";
@@ -267,7 +267,7 @@ describe("the reply to a settlement", () => {
 
   it("of an attempt that was given up is its charge and its reason", () => {
     const reason: Reason = { reason: "cancelled", message: "the run was cancelled" };
-    const reply = repliesAfter((state) => giveUp(state, () => true, reason, LEASE_TTL_MS), STOPPED);
+    const reply = repliesAfter((state) => stopAttempts(state, () => true, reason, LEASE_TTL_MS), STOPPED);
     expect(reply).toMatchObject({ ...CHARGED, endedAs: reason, retryInMs: null });
   });
 });

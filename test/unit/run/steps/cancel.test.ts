@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { zeroAmounts } from "../../../../src/run/money/ledger.ts";
-import { cancelGroup, cancelSlot, giveUp } from "../../../../src/run/steps/cancel.ts";
+import { cancelGroup, cancelSlot, stopAttempts } from "../../../../src/run/steps/cancel.ts";
 import { drainGroup } from "../../../../src/run/steps/end-slot.ts";
-import { expireLeases, settle } from "../../../../src/run/steps/settle.ts";
+import { expireLeases, heartbeat, holdLease, loseAttempts, settle } from "../../../../src/run/steps/settle.ts";
 import { LEASE_TTL_MS } from "../../../../src/limits.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";
@@ -133,16 +133,53 @@ describe("attempts that are given up", () => {
     engine.open(alike(1));
     engine.call("a", 0);
     engine.startAll(0);
-    giveUp(engine.state, () => true, STOPPED, 50);
+    stopAttempts(engine.state, () => true, STOPPED, 50);
     expect([engine.state.attempts.size, engine.state.ledger.reserved.usd]).toEqual([0, 0]);
     expect([...engine.state.givenUp.takeOfLanes()]).toEqual([[0, [attemptOf(1, 0)]]]);
+  });
+
+  it("end with what their executors report where an abort costs that, for the reason that they were stopped", () => {
+    const targets = [makeTarget({ abortCost: "seen" })];
+    const engine = new TestEngine({ limits: { usd: 10_000 }, targets });
+    engine.open(alike(1));
+    engine.call("a", 0);
+    engine.startAll(0);
+    stopAttempts(engine.state, () => true, STOPPED, 50);
+    stopAttempts(engine.state, () => true, STOPPED, 60);
+    expect([...engine.state.givenUp.takeOfLanes()]).toEqual([[0, [attemptOf(1, 0)]]]);
+    expect(engine.state.givenUp.takeOfCalls()).toEqual(["a.1"]);
+    const reason = { reason: "cancelled", message: "as its executor says it" } as const;
+    const facts = { class: "unknown", answered: false, retryAfterMs: null, latencyMs: 30 } as const;
+    const seen = { promptTokens: 10, completionTokens: 2 };
+    const charges = [attemptOf(1, 0), "a.1"].map(
+      (attemptId) => settle(engine.state, attemptId, { kind: "failure", ...facts, reason, seen }, 70)?.charge.usd,
+    );
+    // 10 prompt tokens, and of completion tokens no more than were reserved.
+    expect(charges).toEqual([210, 210]);
+    expect(engine.state.takeWrites().slots).toMatchObject([{ costNanoUsd: 210, reason: STOPPED }]);
+    expect([engine.state.attempts.size, engine.state.ledger.reserved.usd]).toEqual([0, 0]);
+  });
+
+  it("must stop, as their executors hear when they renew leases, and are charged in full if these are lost", () => {
+    const targets = [makeTarget({ abortCost: "seen" })];
+    const engine = new TestEngine({ limits: { usd: 10_000 }, targets });
+    const group = engine.open(alike(1), { onLost: "retry" });
+    engine.call("a", 0);
+    engine.startAll(0);
+    expect([heartbeat(engine.state, [attemptOf(1, 0)], 10), holdLease(engine.state, "a.1")]).toEqual([[], true]);
+    stopAttempts(engine.state, () => true, STOPPED, 50);
+    expect(heartbeat(engine.state, [attemptOf(1, 0)], 60)).toEqual([attemptOf(1, 0)]);
+    expect(holdLease(engine.state, "a.1")).toBe(false);
+    loseAttempts(engine.state, [attemptOf(1, 0), "a.1"], 70);
+    expect(engine.state.takeWrites().slots).toMatchObject([{ costNanoUsd: 300, reason: STOPPED }]);
+    expect([group.done, engine.state.ledger.spent.usd, engine.startAll(60_000)]).toEqual([true, 600, []]);
   });
 
   it("are not retried, whatever the rule for lost attempts", () => {
     const engine = new TestEngine();
     const group = engine.open(alike(1), { onLost: "retry" });
     engine.startAll(0);
-    giveUp(engine.state, () => true, STOPPED, 50);
+    stopAttempts(engine.state, () => true, STOPPED, 50);
     expect([group.status, engine.state.queue.delayedCount]).toEqual(["failed", 0]);
   });
 
@@ -151,7 +188,7 @@ describe("attempts that are given up", () => {
     engine.open(alike(1));
     engine.startAll(100);
     engine.state.takeWrites();
-    giveUp(engine.state, () => true, STOPPED, 90);
+    stopAttempts(engine.state, () => true, STOPPED, 90);
     expect(engine.state.takeWrites().slots).toMatchObject([{ latencyMs: 0 }]);
   });
 

@@ -7,7 +7,7 @@ import type { Group } from "../../../../src/run/group/group.ts";
 import { nextReadyMs } from "../../../../src/run/steps/next-ready.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
-import { alike, failure, success, TestEngine } from "../../../support/engine.ts";
+import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 
 const PLAIN = (n: number): StopRule => ({ kind: "n_success", n, shadow: false });
 /** At the full width to the end, with an abort of what is in flight. */
@@ -46,6 +46,26 @@ describe("a group whose early stop is met", () => {
       `${slotIdOf(1, 1)}.1`,
       `${slotIdOf(1, 3)}.1`,
     ]);
+  });
+
+  it("charges what was seen of the streams that it stops where an abort costs that, and counts that as the price of the stop", () => {
+    const engine = new TestEngine({ width: 3, limits: { usd: 10_000 }, targets: [makeTarget({ abortCost: "seen" })] });
+    const group = engine.open(alike(4, { promptBytes: 92 }), { stopWhen: SUCCESSES(1) });
+    engine.startAll(0);
+    end(engine, 0);
+    for (const nowMs of [50, 51]) giveUpStopped(engine.state, nowMs);
+    expect([...engine.state.givenUp.takeOfLanes().values()]).toEqual([[`${slotIdOf(1, 1)}.1`, `${slotIdOf(1, 2)}.1`]]);
+    expect([group.done, group.saved?.aborted, engine.state.ledger.spent.usd]).toEqual([false, 0, 0]);
+    const reason = { reason: "cancelled", message: "as its executor says it" } as const;
+    const facts = { class: "unknown", answered: false, retryAfterMs: null, latencyMs: 60 } as const;
+    end(engine, 1, { kind: "failure", ...facts, reason, seen: { promptTokens: 10, completionTokens: 2 } }, 60);
+    // An answer that was there before its executor was to stop is one of the batch, and costs what it costs.
+    end(engine, 2, success({ promptTokens: 7, completionTokens: 4 }), 60);
+    expect([group.status, group.counts]).toMatchObject(["completed", { completed: 2, cancelled: 2 }]);
+    expect(group.saved).toMatchObject({ aborted: 1, abortedNanoUsd: 210 });
+    expect(engine.state.ledger.spent.usd).toBe(210 + 15);
+    const rows = engine.state.takeWrites().slots;
+    expect(rows.find(({ id }) => id === slotIdOf(1, 1))?.reason).toEqual(group.drained?.reason);
   });
 
   it("has saved the calls that it had not begun, at what a quote says", () => {
