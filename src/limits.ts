@@ -1408,6 +1408,23 @@ export const OVERVIEW_RATE_MS_MAX = 90_000;
 export const SUMMARY_LOOK_MS = 2_000;
 /** Runs that one page of the list with a filter visits: each is a call, and a request may make a thousand. */
 export const LIST_RUNS_VISITED_MAX = 300;
+/** Characters of a text that is searched for in runs. Shorter ones are in nearly every text. */
+export const SEARCH_TEXT_CHARS_MIN = 2;
+export const SEARCH_TEXT_CHARS_MAX = 200;
+/** Runs that one page of a search visits: each is a call to its object, which may have to wake. */
+export const SEARCH_RUNS_MAX = 200;
+/** Runs of a search that are asked at the same time: what the last of them need not have been asked for is little. */
+export const SEARCH_RUNS_AT_ONCE = 25;
+/** Calls of one run that a look searches: each is a row of its object, and all of them some ten milliseconds of it. */
+export const SEARCH_CALLS_MAX = 10_000;
+/** Characters of one run after which such a look stops: they are read and compared in some ten milliseconds. */
+export const SEARCH_CHARS_MAX = 4 * 1024 * 1024;
+/** Characters of all runs after which a page of a search ends: a second of processor time, wherever the objects are. */
+export const SEARCH_PAGE_CHARS_MAX = 32 * SEARCH_CHARS_MAX;
+/** Matches in one reply about one run: a page has them in its memory, and each has up to some hundred bytes. */
+export const SEARCH_MATCHES_MAX = 500;
+/** Older runs that each part of the list counts, to say how far a search has come: more are said to be so many at least. */
+export const SEARCH_COUNTED_MAX = 10_000;
 /**
  * Longest wait for one row of a list of runs, ms: an object that hangs must not keep the list from an operator who looks for it. A
  * call with its retries over a restart takes 4.6 s on average.

@@ -128,6 +128,12 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
+  countBefore(before: ListedRun, limit: number): number {
+    const query = `SELECT count(*) AS older FROM (
+      SELECT 1 FROM run WHERE opened <= ?1 AND (opened < ?1 OR run.id < ?2) LIMIT ?3)`;
+    return this.#sql.exec<{ older: number }>(query, before.openedAt, before.id, limit).one().older;
+  }
+
   /** Keeps what a run has spent in the last hours that is taken off the list: what was spent today does not become less. */
   #keepPast(runId: string): void {
     const row = readRow(this.#summary(runId)?.body ?? "");

@@ -52,6 +52,7 @@ import type { ProviderClaim, ProviderGroup, ProviderSettlement } from "../../src
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "../../src/objects/methods/pull.ts";
 import type { AnswersToTake, AnswersWanted, NamedAnswer, ReplaySource } from "../../src/objects/methods/replay.ts";
 import type { RunApi } from "../../src/objects/methods/run-api.ts";
+import type { SearchReply, SearchRequest } from "../../src/objects/methods/search.ts";
 import type {
   AnswerSettingsReply,
   CapacityWait,
@@ -93,6 +94,7 @@ import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.t
 import { quotingGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
 import { retryGroup } from "./groups/retry-group.ts";
+import { searchRun } from "./groups/search.ts";
 import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
 import { offerItem, serveWorker } from "./pull.ts";
@@ -577,6 +579,12 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   override webSocketError(socket: WebSocket): void {
     this.#life.socketClosed(socket, LOST_CODE);
+  }
+
+  // ---- search ----
+
+  async searchTexts(request: SearchRequest, caller: string | null): Promise<SearchReply | null> {
+    return mayManage(this.#life.run, caller) ? await searchRun(this.#life, request) : null;
   }
 
   // ---- counters ----

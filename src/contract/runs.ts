@@ -37,6 +37,7 @@ import {
   wantedTier,
 } from "./fields.ts";
 import { groupWaits } from "./groups.ts";
+import { runMatch, searchedRuns, searchText } from "./search.ts";
 import { replayFields } from "./replay.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
@@ -394,11 +395,13 @@ export const unreadRun = z
   .meta({ id: "UnreadRun" });
 export type UnreadRun = z.infer<typeof unreadRun>;
 
+const matched = { match: runMatch.optional().meta({ description: "With `search`: where the text is" }) };
+
 /** One page of `GET /runs`, newest first. */
 export const runList = z
   .object({
     object: z.literal("list"),
-    data: z.array(runDocument),
+    data: z.array(runDocument.extend(matched)),
     has_more: z.boolean(),
     next_cursor: z.string().nullable(),
     unread: z.array(unreadRun).meta({
@@ -408,12 +411,15 @@ export const runList = z
       .int()
       .optional()
       .meta({ description: "Parts of the list that did not answer: runs of theirs are missing on this page" }),
+    search: searchedRuns.optional().meta({ description: "With `search`: how far this page has come" }),
   })
   .meta({ id: "RunList" });
 export type RunList = z.infer<typeof runList>;
 
 /** One page of `GET /runs?view=summary`. */
-export const runSummaryList = runList.extend({ data: z.array(listedSummary) }).meta({ id: "RunSummaryList" });
+export const runSummaryList = runList
+  .extend({ data: z.array(listedSummary.extend(matched)) })
+  .meta({ id: "RunSummaryList" });
 
 const usd = queryNumber
   .pipe(z.number().min(0).max(BUDGET_USD_MAX))
@@ -432,6 +438,11 @@ export const runListQuery = strictFields({
   opened_before: z.iso.datetime({ offset: true }).optional(),
   spent_usd_min: usd.optional(),
   spent_usd_max: usd.optional(),
+  search: searchText.optional().meta({
+    description:
+      "Runs with this text in their name, id or codes of failures, or in an id, prompt, answer or error of one of their calls. " +
+      "The page says how far it has searched",
+  }),
   view: z.enum(["summary"]).optional().meta({
     description: "`summary`: what the list itself knows of each run. It wakes no run, so figures are some seconds old",
   }),

@@ -29,6 +29,7 @@ import { pullHandlers } from "./native/pull.ts";
 import { queryHandlers } from "./native/query.ts";
 import { retryHandlers } from "./native/retry-group.ts";
 import { runListHandlers } from "./native/run-list.ts";
+import { runSearchHandlers } from "./native/run-search.ts";
 import { runHandlers } from "./native/runs.ts";
 import { toolCallHandlers } from "./native/tool-call.ts";
 import { batchApiHandlers } from "./openai/batches.ts";
@@ -65,6 +66,7 @@ const HANDLERS: Handlers = {
   ...queryHandlers,
   ...retryHandlers,
   ...runListHandlers,
+  ...runSearchHandlers,
   ...runHandlers,
   ...toolCallHandlers,
   ...batchApiHandlers,

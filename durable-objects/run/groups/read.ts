@@ -103,7 +103,8 @@ export function resultsFrom(run: Groups, store: RunStore, seq: number, fromIndex
   const live = run.engine.groups.get(seq);
   let chars = 0;
   const isAbsent = absentIn(live, found.result);
-  for (const record of withGaps(store, seq, fromIndex, found.stored.header.count, found.result)) {
+  const drained = found.result?.drained ?? null;
+  for (const record of withGaps(store, { seq, fromIndex, count: found.stored.header.count, drained })) {
     if (isAbsent(indexOf(record.id))) continue;
     const view = viewOf(record, nameOf);
     // The row of a running slot is missing or old.
@@ -170,22 +171,21 @@ function storedSlots(run: Groups, store: RunStore, seq: number, from: number): E
 }
 
 /** Whether the slot of an index does not exist, as slots of a graph may turn out not to. */
-function absentIn(live: Group | undefined, result: GroupResult | null): (index: number) => boolean {
+export function absentIn(live: Group | undefined, result: GroupResult | null): (index: number) => boolean {
   if (live !== undefined) return (index) => live.graph?.frontier.isAbsent(index) === true;
   const ranges = result?.graph?.absent ?? [];
   return (index) => ranges.some(([first, end]) => first <= index && index < end);
 }
 
+/** The slots of a group from an index on; `drained`: how it has ended, if it was stopped. */
+type SlotRange = { seq: number; fromIndex: number; count: number; drained: GroupResult["drained"] };
+
 /** Every slot from an index on. A slot without a row ended as its group did. */
-function* withGaps(
-  store: RunStore,
-  seq: number,
-  fromIndex: number,
-  count: number,
-  result: GroupResult | null,
+export function* withGaps(
+  store: Pick<RunStore, "slots">,
+  { seq, fromIndex, count, drained }: SlotRange,
 ): Generator<SlotRecord> {
   let next = fromIndex;
-  const drained = result?.drained ?? null;
   for (const record of store.slots.from(seq, fromIndex)) {
     for (; next < indexOf(record.id); next++) yield endedRecord(null, slotIdOf(seq, next), drained);
     yield endedRecord(record, record.id, drained);

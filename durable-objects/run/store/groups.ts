@@ -25,6 +25,9 @@ export type GroupRecord = { stored: StoredGroup; result: GroupResult | null };
 /** The facts of a page, without the bodies of its calls. */
 type PageFacts = { firstIndex: number; facts: string };
 
+/** Groups that a look at the newest reads with one statement: who stops early has read few. */
+const GROUPS_AT_ONCE = 64;
+
 /** The tables that have groups. */
 const GROUP_TABLES = ["grp", "single"] as const;
 
@@ -118,6 +121,24 @@ export class GroupRows {
     );
     const query = `${selects.join(" UNION ALL ")} ORDER BY seq`;
     for (const row of this.#rows.read<GroupRow>(first, query)) yield this.#recordOf(row);
+  }
+
+  /** Every group from a number on down, newest first. */
+  *newest(fromSeq: number): Generator<GroupRecord> {
+    const [first, ...others] = GROUP_TABLES.filter((table) => this.#rows.has(table));
+    if (first === undefined) return;
+    for (let before = fromSeq + 1; ;) {
+      const part = [first, ...others].map(
+        (table) => `SELECT * FROM (SELECT seq, header, result FROM ${table}
+        WHERE seq < ?1 ORDER BY seq DESC LIMIT ${GROUPS_AT_ONCE})`,
+      );
+      const query = `${part.join(" UNION ALL ")} ORDER BY seq DESC LIMIT ${GROUPS_AT_ONCE}`;
+      const rows = [...this.#rows.read<GroupRow>(first, query, before)];
+      for (const row of rows) yield this.#recordOf(row);
+      const last = rows.at(-1);
+      if (last === undefined || rows.length < GROUPS_AT_ONCE) return;
+      before = last.seq;
+    }
   }
 
   #rowOf(table: (typeof GROUP_TABLES)[number], seq: number): GroupRow | undefined {

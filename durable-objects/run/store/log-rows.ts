@@ -61,6 +61,12 @@ export class LogRows {
     return this.#rows.first<LogRow>("log", query, seq) ?? null;
   }
 
+  /** The row whose last event is the newest before number `seq`; null if there is none. */
+  before(seq: number): LogRow | null {
+    const query = "SELECT last, lines FROM log WHERE last < ? ORDER BY last DESC LIMIT 1";
+    return this.#rows.first<LogRow>("log", query, seq) ?? null;
+  }
+
   #put(last: number, lines: string[]): void {
     this.#written += 1;
     this.#rows.write("log", "INSERT INTO log (last, lines) VALUES (?, ?)", last, lines.join("\n"));

@@ -14,6 +14,7 @@ import {
   runLookDocument,
   usageTotals,
 } from "../runs.ts";
+import { runSearch, runSearchQuery } from "../search.ts";
 import { PATCH_BODY_BYTES_MAX, RUN_BODY_BYTES_MAX } from "../../limits.ts";
 import {
   answerHeaders,
@@ -65,6 +66,14 @@ export const runs = family("Runs", {
     summary: "Describes a run",
     parameters: [idParameter, subtree, queue],
     replies: { 200: json(runLookDocument, "The run") },
+  },
+  "GET /runs/:id/search": {
+    auth: CLIENTS,
+    guide: "docs/runs.md",
+    summary: "Finds the calls of a run by a text in their ids, prompts, answers and errors",
+    parameters: [idParameter],
+    request: { query: runSearchQuery },
+    replies: { 200: json(runSearch, "One page: it may have no match although there are more pages") },
   },
   "GET /runs/:id/children": {
     auth: RUN_FIGURES,

@@ -1,23 +1,21 @@
 /** `GET /runs`: root runs, newest first, all of them or those that fit a filter; and the child runs of a run. */
 import type { Context } from "hono";
+import { refuseViewers } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
-import {
-  parseChildListQuery,
-  parseRunListQuery,
-  type ListedSummary,
-  type RunListQuery,
-  type UnreadRun,
-} from "../../contract/runs.ts";
+import { parseChildListQuery, parseRunListQuery, type ListedSummary, type UnreadRun } from "../../contract/runs.ts";
+import type { SearchedRuns } from "../../contract/search.ts";
 import { Refusal } from "../../errors.ts";
-import { LIST_OPENING_MS, LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
+import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../limits.ts";
 import type { ListedRun } from "../../objects/methods/directory-api.ts";
 import type { ListedChild, StoredDocument } from "../../objects/methods/runs.ts";
-import { readRow, UNREAD_MESSAGES } from "../../objects/clients/run-rows.ts";
+import { readRow, UNREAD_MESSAGES, type RowDeps, type UnreadCause } from "../../objects/clients/run-rows.ts";
 import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../objects/clients/directory.ts";
 import { summaryOf } from "../../objects/clients/run-summary.ts";
 import type { Handlers } from "../handler.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { callerOf, documentOf, lookAt, shown } from "./runs.ts";
+import { fits, hasFilter, isOld, isTooOld, type Filter, type Filtered } from "./run-filter.ts";
+import { searchedPage, type Row } from "./run-search.ts";
 import { shownSummary } from "./run-summary.ts";
 
 export const runListHandlers = {
@@ -25,13 +23,14 @@ export const runListHandlers = {
     const query = parseRunListQuery(c.req.query());
     if (!query.ok) throw new Refusal(query.reason);
     const { view, ...filter } = query.value;
-    const first = firstOf(filter);
-    const page = view === "summary" ? pageOf(c, filter, first, summaries(c)) : pageOf(c, filter, first, documents(c));
-    const { data, cursor, unread, missingParts } = await page;
+    if (filter.search !== undefined) refuseViewers(c);
+    const page = view === "summary" ? pageFor(c, filter, summaries(c)) : pageFor(c, filter, documents(c));
+    const { data, cursor, unread, missingParts, search } = await page;
     const deleted = unread.flatMap(({ id, code }) => (code === "deleted" ? [id] : []));
     if (deleted.length > 0) c.executionCtx.waitUntil(forgetRuns(c.env, deleted));
     const more = { has_more: cursor !== null, next_cursor: cursor };
-    return c.json({ object: "list", data, ...more, unread, missing_parts: missingParts });
+    const searched = search === undefined ? {} : { search };
+    return c.json({ object: "list", data, ...more, unread, missing_parts: missingParts, ...searched });
   },
   "GET /runs/:id/children": async (c) => {
     const query = parseChildListQuery(c.req.query());
@@ -51,19 +50,11 @@ export const runListHandlers = {
   },
 } satisfies Partial<Handlers>;
 
-/** A run's document, or what the list has instead. */
-type Row<T = StoredDocument> = { document: T } | UnreadRun;
-
-/** What of a run the filters look at. */
-type Filtered = Pick<StoredDocument, "status" | "name" | "created_at"> & { budget: { usd: { spent: number } } };
-
-type Filter = Omit<RunListQuery, "view">;
-
 /** How a list reads the runs of a page, and shows one. */
 type View<T extends Filtered> = {
   withSummaries: boolean;
   rows: (runs: readonly ListedRun[]) => Promise<Row<T>[]>;
-  shown: (document: T) => unknown;
+  shown: (document: T) => object;
 };
 
 function documents(c: Context<AppEnv>): View<StoredDocument> {
@@ -88,22 +79,22 @@ function summaries(c: Context<AppEnv>): View<ListedSummary> {
 
 /** The rows of these runs, in their order, each read by itself. */
 function rowsOf(c: Context<AppEnv>, runs: readonly { id: string; openedAt?: number }[], caller: string | null) {
-  const log = (message: string, error: unknown): void => console.error(message, error);
-  const deps = { wait: (ms: number, signal: AbortSignal): Promise<unknown> => scheduler.wait(ms, { signal }), log };
   return Promise.all(
-    runs.map(async ({ id, openedAt }): Promise<Row> => {
-      const row = await readRow(id, () => lookAt(c, id, caller), deps);
-      if ("document" in row) return row;
-      const { cause: code } = row;
-      return {
-        id,
-        created_at: openingTime(openedAt),
-        code,
-        message: UNREAD_MESSAGES[code],
-        retryable: code === "overloaded",
-      };
+    runs.map(async ({ id, openedAt }): Promise<Row<StoredDocument>> => {
+      const row = await readRow(id, () => lookAt(c, id, caller), ROW_DEPS);
+      return "document" in row ? row : unreadOf({ id, openedAt }, row.cause);
     }),
   );
+}
+
+const ROW_DEPS: RowDeps = {
+  wait: (ms, signal) => scheduler.wait(ms, { signal }),
+  log: (message, error) => console.error(message, error),
+};
+
+function unreadOf({ id, openedAt }: { id: string; openedAt?: number | undefined }, code: UnreadCause): UnreadRun {
+  const message = UNREAD_MESSAGES[code];
+  return { id, created_at: openingTime(openedAt), code, message, retryable: code === "overloaded" };
 }
 
 /** The list of earlier versions has no times. */
@@ -126,7 +117,25 @@ function firstOf({ cursor, opened_before }: Filter): ListedRun | null {
   throw new Refusal({ reason: "invalid_request", message, param: "cursor" });
 }
 
-type Page = { data: unknown[]; cursor: string | null; unread: UnreadRun[]; missingParts: number };
+/** A page of the list, or of a search in its runs. */
+function pageFor<T extends Filtered>(c: Context<AppEnv>, query: Filter, view: View<T>): Promise<Page> {
+  const first = firstOf(query);
+  const { search } = query;
+  if (search === undefined) return pageOf(c, query, first, view);
+  return searchedPage(c, { ...query, search }, first, {
+    ...view,
+    readRow: (id, look) => readRow(id, look, ROW_DEPS),
+    unreadOf: (run, { cause }) => unreadOf(run, cause),
+  });
+}
+
+type Page = {
+  data: unknown[];
+  cursor: string | null;
+  unread: UnreadRun[];
+  missingParts: number;
+  search?: SearchedRuns;
+};
 
 /** A page may have fewer runs than its limit, and none, although there are more: a filter visits so many, and no more. */
 async function pageOf<T extends Filtered>(
@@ -170,27 +179,4 @@ async function pageOf<T extends Filtered>(
     if (!hasFilter(query)) break;
   }
   return page(before === null ? null : cursorOf(before));
-}
-
-/** Whether a run was opened so long ago that it is not being opened any more. */
-function isOld({ openedAt }: ListedRun): boolean {
-  return openedAt / 1_000 < Date.now() - LIST_OPENING_MS;
-}
-
-function hasFilter({ limit: _limit, cursor: _cursor, ...filters }: Filter): boolean {
-  return Object.keys(filters).length > 0;
-}
-
-/** Those behind it are older still. */
-function isTooOld({ created_at }: Filtered, { opened_after }: Filter): boolean {
-  return opened_after !== undefined && Date.parse(created_at) <= Date.parse(opened_after);
-}
-
-function fits(run: Filtered, query: Filter): boolean {
-  const { status, name, opened_before, spent_usd_min = 0, spent_usd_max = Infinity } = query;
-  const { spent } = run.budget.usd;
-  if (status !== undefined && run.status !== status) return false;
-  if (name !== undefined && run.name?.toLowerCase().includes(name.toLowerCase()) !== true) return false;
-  if (opened_before !== undefined && Date.parse(run.created_at) >= Date.parse(opened_before)) return false;
-  return spent >= spent_usd_min && spent <= spent_usd_max;
 }

@@ -24,6 +24,20 @@ export async function runsBefore(
   return { runs: mergeParts(parts, limit), missingParts: reads.length - parts.length };
 }
 
+/** How many runs were opened before one, `limit` in each part at most; null = a part does not say, such as one of an earlier version. */
+export async function countBefore(objects: Objects, before: ListedRun, limit: number): Promise<number | null> {
+  try {
+    const counts = await Promise.all(
+      directoriesOf(objects).map((directory) =>
+        withRetry(async () => await directory().countBefore(before, limit), DELAYS),
+      ),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  } catch {
+    return null;
+  }
+}
+
 /** Takes runs that have no data any more off the list, whichever part has them. */
 export async function forgetRuns(objects: Objects, ids: readonly string[]): Promise<void> {
   for (const id of ids) {

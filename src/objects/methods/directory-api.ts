@@ -50,6 +50,9 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    */
   newest(before: ListedRun | null, limit: number, withSummaries?: boolean): ListedRun[];
 
+  /** How many runs of this part were opened before `before`; counts up to `limit`. */
+  countBefore(before: ListedRun, limit: number): number;
+
   /**
    * What this part's runs do and have used, the newest OVERVIEW_RUNS_MAX of them.
    * @param sinceMs From the hour of this time on, by model, name and code.

@@ -62,6 +62,7 @@ import type {
   StoredDocument,
   TurnReport,
 } from "./runs.ts";
+import type { SearchReply, SearchRequest } from "./search.ts";
 import type { QueueLook } from "../../run/steps/queue-look.ts";
 import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
 
@@ -345,6 +346,11 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /** Serves a worker; null if there is no such run, or `caller` may not. */
   pull(request: PullRequest, caller: string | null): Promise<PullDone | Refused | null>;
+
+  // ---- search ----
+
+  /** Searches in the texts of its calls, from a place on; null if there is no such run, or `caller` may not read it. */
+  searchTexts(request: SearchRequest, caller: string | null): Promise<SearchReply | null>;
 
   // ---- log and counters ----
 
