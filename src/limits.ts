@@ -211,6 +211,11 @@ export const HEDGE_MODELS_KEPT = 16;
 /** The part of what a group costs that its hedges may cost if the request does not say, and at most. */
 export const HEDGE_EXTRA_DEFAULT = 0.05;
 export const HEDGE_EXTRA_MAX = 1;
+/**
+ * Longest wait of an answer for the report of the attempt that it overtakes, ms: a connection closes in a few; whatever takes longer must
+ * not hold an answer.
+ */
+export const HEDGE_REPORT_MS_MAX = 250;
 
 // ---- graphs ----
 

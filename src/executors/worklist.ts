@@ -1,6 +1,6 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
 import { answerChars } from "../answer.ts";
-import { CLAIM_BYTES_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
+import { CLAIM_BYTES_MAX, HEDGE_REPORT_MS_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
 import type { Settlement } from "../objects/methods/groups.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -15,12 +15,21 @@ const SHORT_ATTEMPT_MS = 100;
 /** An attempt's model, with its upstream, when it began, epoch ms, and the cap of its answer; absent or null = none is known. */
 export type Begun = { model: string; startedMs: number; capTokens?: number | null };
 
-type InFlight = Begun & { abort: AbortController };
+/** `listed` resolves once its end is among those to settle. */
+type InFlight = Begun & { abort: AbortController; listed: Promise<void> };
+
+/** The slot of an attempt, as ids of attempts name it: `slot.number`. */
+function slotOf(attemptId: string): string {
+  const end = attemptId.lastIndexOf(".");
+  return end < 0 ? attemptId : attemptId.slice(0, end);
+}
 
 export class Worklist {
   readonly #rules: WorkRules;
   readonly #paces: Paces;
   #running = new RenewedMap<string, InFlight>();
+  /** Attempts that have not ended, by their slots: a slot that is hedged may have two. */
+  #bySlot = new RenewedMap<string, string[]>();
   /** Attempts whose headers have not come. */
   #waitingForHeaders = new RenewedMap<string, Begun>();
   /** The model of the newest attempt. */
@@ -142,16 +151,39 @@ export class Worklist {
   add(attemptId: string, begun: Begun, abort: AbortController, ended: Promise<Settlement>): void {
     const { model } = begun;
     this.#model = model;
-    this.#running.set(attemptId, { ...begun, abort });
-    this.#waitingForHeaders.set(attemptId, begun);
-    void ended.then((settlement) => {
-      this.#running.delete(attemptId);
-      this.#waitingForHeaders.delete(attemptId);
-      if (settlement.outcome.kind === "success") this.#paces.answered(model, settlement.outcome.latencyMs);
-      this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
-      this.#ended.push(settlement);
-      this.#wakeLater();
+    const slot = slotOf(attemptId);
+    const listed = ended.then(async (settlement) => {
+      const others = (this.#bySlot.get(slot) ?? []).filter((id) => id !== attemptId);
+      if (others.length > 0) this.#bySlot.set(slot, others);
+      else this.#bySlot.delete(slot);
+      if (others.length > 0 && settlement.outcome.kind === "success") await this.#abortFirst(others);
+      this.#list(attemptId, model, settlement);
     });
+    this.#bySlot.set(slot, [...(this.#bySlot.get(slot) ?? []), attemptId]);
+    this.#running.set(attemptId, { ...begun, abort, listed });
+    this.#waitingForHeaders.set(attemptId, begun);
+  }
+
+  #list(attemptId: string, model: string, settlement: Settlement): void {
+    this.#running.delete(attemptId);
+    this.#waitingForHeaders.delete(attemptId);
+    if (settlement.outcome.kind === "success") this.#paces.answered(model, settlement.outcome.latencyMs);
+    this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
+    this.#ended.push(settlement);
+    this.#wakeLater();
+  }
+
+  /**
+   * Another attempt of their slot was answered: these are aborted, and settle before it. The run, which would end them with the answer,
+   * does not know what was seen of them.
+   */
+  async #abortFirst(attemptIds: readonly string[]): Promise<void> {
+    this.abort(attemptIds);
+    const listed = attemptIds.map((attemptId) => this.#running.get(attemptId)?.listed);
+    const late = Promise.withResolvers<void>();
+    const stop = this.#deadlines.start(HEDGE_REPORT_MS_MAX, late.resolve);
+    await Promise.race([Promise.all(listed), late.promise]);
+    stop();
   }
 
   /** The headers of an attempt's answer have come: another may wait for its own. */

@@ -71,6 +71,7 @@ beforeAll(async () => {
     proxied: { ...common, max_attempts: 2 },
     strict: { ...common, aggregate: "stream", max_attempts: 1 },
     seen: { ...common, aggregate: "stream", max_attempts: 1, abort_cost: "seen" },
+    hedged: { ...common, aggregate: "stream", max_attempts: 2, abort_cost: "seen" },
   };
   place = await startBatchPlace(undefined, { vars: { UPSTREAMS, WAITING_FETCHES_MAX: "512" } });
 });
@@ -255,6 +256,46 @@ describe("with aggregation of streams", () => {
     expect(ended.json).toMatchObject({ status: "completed", counts: { completed: 1, cancelled: 2 } });
     expect(JSON.stringify(ended.json)).toContain("stop_when was met");
     expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD + 2 * 1_000);
+  });
+
+  it("costs what was seen of an attempt that its hedge overtakes", async () => {
+    const overtaking = Promise.withResolvers<void>();
+    let late = 0;
+    upstream.serve(async ({ body }, reply) => {
+      const request = asked.parse(JSON.parse(body.toString()));
+      const isLate = request.messages[0]?.content === "late one";
+      if (isLate) late += 1;
+      const isFirst = isLate && late === 1;
+      if (isLate && !isFirst) await overtaking.promise;
+      reply.begin({ headers: { "content-type": "text/event-stream" } });
+      // What the others cost covers the reservation of a second attempt.
+      const events = eventsOf(request).map((text) =>
+        text.replace(/"completion_tokens":\d+/, '"completion_tokens":500'),
+      );
+      for (const text of isFirst ? events.slice(0, 2) : events) await reply.write(text);
+      if (!isFirst) return reply.end();
+      // The gateway reads what was written.
+      await new Promise((resolve) => setTimeout(resolve, 1_500));
+      overtaking.resolve();
+    });
+    const run = await place.openRun({ ...BUDGET, max_parallel: 4 });
+    const prompts = [...Array.from({ length: 19 }, (_, index) => `on time ${index}`), "late one"];
+    const json = { prompts, ...LONG, model: "hedged/m", hedge: { after: 50, max_extra: 1 } };
+    const { results } = z
+      .object({ results: z.array(z.string()) })
+      .parse((await run.send("/batch", { method: "POST", json })).json);
+    expect(results.at(-1)).toBe("one late");
+    const events = (await run.send(`/runs/${run.id}/log`)).text
+      .trim()
+      .split("\n")
+      .map((line): unknown => JSON.parse(line));
+    expect(events).toContainEqual(
+      expect.objectContaining({
+        ...{ event_type: "attempt_ended", index: 19, attempt: 1, code: "cancelled", estimated: true },
+        charged: expect.objectContaining({ completion_tokens: 3 + 512 }),
+      }),
+    );
+    expect((await documentOf(run)).budget.usd.reserved).toBe(0);
   });
 
   it("costs what was seen of batches and single calls that the end of their run stops", async () => {

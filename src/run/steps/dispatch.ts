@@ -678,8 +678,13 @@ export function offerFor(offers: ReadonlyMap<number, number>, groupSeq: number):
 export function takeOffer(offers: Map<number, number>, groupSeq: number): number {
   const executor = offerFor(offers, groupSeq);
   if (executor === null) throw new Error("a slot of a group was eligible without a waiting executor");
+  takeOfferOf(offers, executor);
+  return executor;
+}
+
+/** Takes one offer of an executor. */
+export function takeOfferOf(offers: Map<number, number>, executor: number): void {
   const left = offers.get(executor) ?? 0;
   if (left > 1) offers.set(executor, left - 1);
   else offers.delete(executor);
-  return executor;
 }

@@ -61,7 +61,8 @@ export function settle(state: EngineState, attemptId: string, told: Outcome, now
   if (inFlight === undefined) return null;
   const { lease, shard, call } = inFlight;
   const group = state.groupOf(lease);
-  const reported = asStopped(state, attemptId, told);
+  const other = state.otherOf(lease);
+  const reported = asStopped(state, lease, told, other !== undefined);
   const isRequestedAgain = isTooShort(reported, lease) && group !== undefined && group.drained === null;
   const marked = isRequestedAgain ? reported : markCapped(reported, lease);
   learnFrom(state, marked, lease);
@@ -70,7 +71,6 @@ export function settle(state: EngineState, attemptId: string, told: Outcome, now
   const { charge, estimated } = chargeFor(marked, reservedFor(lease, state.ledger.limits));
   const outcome = isRequestedAgain ? marked : (ofCourse(state, marked, lease) ?? judged(marked, lease));
   const isAnswer = outcome.kind === "success" || isViolation(outcome);
-  const other = state.otherOf(lease);
   // The first answer is the call's.
   if (other !== undefined && isAnswer) giveUpAttempt(state, other, ANSWERED, nowMs);
   learnPace(state, lease, outcome, isAnswer, nowMs);
@@ -121,9 +121,12 @@ function notePrefix({ prefixes }: EngineState, { prefix }: AttemptInFlight, nowM
   if (prefix !== undefined) prefixes.used(prefix.name, prefix.keptMs, nowMs);
 }
 
-/** What an executor reports of an attempt. One that it has stopped because the run said so ended for the run's reason. */
-function asStopped({ givenUp }: EngineState, attemptId: string, told: Outcome): Outcome {
-  const reason = givenUp.reasonOf(attemptId);
+/**
+ * What an executor reports of an attempt. One that it has stopped because the run said so ended for the run's reason; one that it has
+ * stopped by itself beside another attempt of the call had that one's answer.
+ */
+function asStopped({ givenUp }: EngineState, { attemptId }: AttemptInFlight, told: Outcome, isPair: boolean): Outcome {
+  const reason = givenUp.reasonOf(attemptId) ?? (isPair ? ANSWERED : null);
   return reason !== null && wasStopped(told) ? { ...told, reason } : told;
 }
 

@@ -11,12 +11,13 @@ import {
   offerFor,
   sentFactsOf,
   takeOffer,
+  takeOfferOf,
   timeoutOf,
   type Assignment,
 } from "./dispatch.ts";
 import { factsOf } from "./enqueue.ts";
 import type { Group } from "../group/group.ts";
-import type { AttemptInFlight, Target } from "../leases/shard.ts";
+import { executorOf, type AttemptInFlight, type Target } from "../leases/shard.ts";
 import { groupSeqOf, indexOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import { extraOf, mayCost } from "./hedge-spend.ts";
@@ -173,8 +174,22 @@ function start(
   nowMs: number,
 ): Assignment {
   if (!state.ledger.reserve(lease.attemptId, lease.amounts)) throw new Error(`${lease.attemptId} cannot be reserved`);
-  const executor = takeOffer(offers, groupSeqOf(slotId));
+  const executor = takeOfferBeside(state, lease, offers, slotId);
   state.begin(lease, executor, null, nowMs);
   const facts = factsOf(state, group, indexOf(slotId));
   return { executor, slotId, lease, timeoutMs: timeoutOf(facts, lease.target) };
+}
+
+/** The executor of the first attempt, if it has room: it knows what was seen of the attempt that is overtaken. Else another one. */
+function takeOfferBeside(
+  { attempts }: EngineState,
+  { hedgeOf: firstId = "" }: AttemptInFlight,
+  offers: Map<number, number>,
+  slotId: number,
+): number {
+  const first = attempts.get(firstId);
+  const own = first === undefined ? null : executorOf(slotId, first.shard);
+  if (own === null || !offers.has(own)) return takeOffer(offers, groupSeqOf(slotId));
+  takeOfferOf(offers, own);
+  return own;
 }

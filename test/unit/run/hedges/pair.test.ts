@@ -4,7 +4,7 @@ import type { GroupHeader } from "../../../../src/run/group/group.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { CallFacts } from "../../../../src/call.ts";
-import { alike, failure, success, TestEngine } from "../../../support/engine.ts";
+import { alike, failure, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 import { P95 } from "../../../support/engine-hedges.ts";
 
 const COUNT = 40;
@@ -69,6 +69,38 @@ describe("a call with a hedge", () => {
     // What the other reports afterwards changes nothing.
     expect(settle(state, loser, success(ANSWER, 9), 1_400)).toBeNull();
     expect(group.counts.completed).toBe(COUNT);
+  });
+
+  it("costs what was seen of the attempt that its executor has stopped for the answer of the other", () => {
+    const { state, group } = hedged({ targets: [makeTarget({ abortCost: "seen" })] });
+    const reason = { reason: "cancelled", message: "as its executor says it" } as const;
+    const stopped = { kind: "failure", class: "unknown", answered: false, retryAfterMs: null } as const;
+    settle(
+      state,
+      FIRST,
+      { ...stopped, reason, latencyMs: 1_300, seen: { promptTokens: 10, completionTokens: 2 } },
+      1_300,
+    );
+    settle(state, SECOND, success(ANSWER, 300), 1_300);
+    // 10 prompt tokens, and of completion tokens no more than were reserved.
+    expect(group.extra).toEqual({ calls: 1, costNanoUsd: 210 });
+    expect([group.done, state.ledger.spent.usd, state.ledger.reserved.usd]).toEqual([true, COUNT * COST + 210, 0]);
+    expect(state.unwrittenSlot(LATE)).toMatchObject({ state: "completed", text: "ok", costNanoUsd: COST + 210 });
+  });
+
+  it("has both attempts at one executor, if that has room", () => {
+    const offers = [1, 0].map((lane): [number, number] => [lane, 5]);
+    const beside = late();
+    beside.engine.slotsStarted(new Map(offers), 1_000);
+    const elsewhere = late();
+    elsewhere.engine.slotsStarted(new Map(offers.slice(0, 1)), 1_000);
+    const lanes = [beside, elsewhere].map(({ state }) =>
+      [FIRST, SECOND].map((attemptId) => state.attempts.get(attemptId)?.shard.id),
+    );
+    expect(lanes).toEqual([
+      [0, 0],
+      [0, 1],
+    ]);
   });
 
   it("continues with the other attempt if one fails, and is retried only once both have", () => {
