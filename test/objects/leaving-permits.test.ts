@@ -8,12 +8,12 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
 import { acquire, watchClient } from "../../src/executors/permit.ts";
 import { RunObject } from "../../src/index.ts";
-import { ABANDONED_MS } from "../../src/limits.ts";
+import { ABANDONED_MS, SWEEP_MS } from "../../src/limits.ts";
 import type { AcquireReply } from "../../src/objects/methods/calls.ts";
 import { RunSockets } from "../../durable-objects/run/sockets/hub.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
-import { skipTime } from "../support/objects-clock.ts";
+import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 
 const facts = factsOf("p", "up/x");
@@ -87,14 +87,17 @@ function workersCall(
 describe("the permit of a call whose client leaves", () => {
   it("is taken back if it is granted while the withdrawal is on its way", async () => {
     const run = await fullRun();
-    const { client, permit } = workersCall(run);
-    await expect.poll(() => pendingOf(run)).toBe(2);
-    const release = held("withdraw", "before");
-    client.abort();
-    await firstEnds(run);
-    expect(await reservedOf(run)).toBe(1);
-    release();
-    expect(await permit).toBeNull();
+    // Its Worker's request waits until it is granted, however long that takes: between two requests it would get no permit.
+    await withTimers([SWEEP_MS], null, async () => {
+      const { client, permit } = workersCall(run);
+      await expect.poll(() => pendingOf(run)).toBe(2);
+      const release = held("withdraw", "before");
+      client.abort();
+      await firstEnds(run);
+      expect(await reservedOf(run)).toBe(1);
+      release();
+      expect(await permit).toBeNull();
+    });
     await expectFree(run);
   });
 
