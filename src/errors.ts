@@ -84,6 +84,8 @@ export type Reason =
   | { reason: "schema_violation"; message: string; text?: string }
   /** A task was skipped because of a task on which it depends, named by its id. */
   | { reason: "dependency_failed"; dependency: string }
+  /** A task was skipped because its condition does not hold, or that of a task on which it depends; the named one decided it. */
+  | { reason: "condition_not_met"; dependency: string }
   | { reason: "overloaded"; message: string; retryAfterMs: number }
   /** The disk of a gateway on its own machine: it is full, or what is left is kept for what is open. */
   | { reason: "storage_full"; message: string; retryAfterMs: number }
@@ -238,6 +240,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   upstream_truncated: retryable(502, "upstream_error"),
   schema_violation: final(502, "upstream_error"),
   dependency_failed: final(424, "invalid_request_error"),
+  condition_not_met: final(424, "invalid_request_error"),
   overloaded: retryable(503, "server_error"),
   storage_full: retryable(507, "server_error"),
   upstream_timeout: retryable(504, "upstream_error"),
@@ -274,6 +277,8 @@ function messageOf(r: Reason): string {
       return belowCommittedMessage(r);
     case "dependency_failed":
       return `the task "${r.dependency}", on which this one depends, did not complete`;
+    case "condition_not_met":
+      return `the task was skipped because of what the task "${r.dependency}" ended as: a condition does not hold`;
     case "stale_version":
       return `the version of the graph is now ${r.version}`;
     case "lease_lost":

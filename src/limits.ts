@@ -237,6 +237,17 @@ export const TASK_ID_CHARS_MAX = 64;
 export const TASK_REFERENCES_MAX = 1_000;
 /** Retries of one task: with its first attempt as many as an upstream's largest `max_attempts`. */
 export const TASK_RETRIES_MAX = 9;
+/** Comparisons in the condition of one task: they are read in one turn of the run object, with those of all tasks that wait for it. */
+export const CONDITION_TERMS_MAX = 16;
+/** Characters of a text that a condition compares an output with: it is a label or a phrase, not a document. */
+export const CONDITION_TEXT_CHARS_MAX = 1_000;
+/**
+ * Characters of the conditions of a graph together: they are stored with the graph, and all may be decided in one turn. A
+ * comparison is at most some hundred of them.
+ */
+export const CONDITIONS_CHARS_MAX = 262_144;
+/** Characters of an output that a condition reads, which is within a tenth of a millisecond; JSON is read whole or not at all. */
+export const CONDITION_OUTPUT_CHARS_MAX = 262_144;
 /** Alternatives of one task: they run one after another, and each pays for a call. */
 export const TASK_ALTERNATIVES_MAX = 8;
 /** Characters of the fallback texts of a graph together: they are stored with the graph, not with the calls. */

@@ -147,7 +147,7 @@ export class RunState {
         root: rootOf(settings),
         factsOf: (slotId) => calls.factsOf(slotId),
         substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),
-        countElements: (source) => calls.countElements(source),
+        graphReads: calls.graphReads,
         bodyOf: (slotId) => calls.bodyStateOf(slotId),
         isAway: (callId) => this.waitingCalls.isAway(callId),
         targetOf: (group, modelIndex) => this.targets.ofGroup(group, modelIndex),

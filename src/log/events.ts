@@ -199,12 +199,12 @@ function throttleFacts(event: Extract<RunEvent, { event: "throttled" }>): object
 }
 
 function groupFacts(event: Extract<RunEvent, { event: "group_completed" }>): object {
-  const { count, status, metrics, costNanoUsd, completed, failed, cancelled, saved } = event;
+  const { count, status, metrics, costNanoUsd, completed, failed, cancelled, skipped, saved } = event;
   const { wall_ms: execution_ms, sequential_ms, speedup, peak_parallel } = metrics;
   const narrowed = metrics.narrowed_by === undefined ? {} : { narrowed_by: metrics.narrowed_by };
   const measured = { execution_ms, cost: usdOf(costNanoUsd), sequential_ms, speedup, peak_parallel, ...narrowed };
   const stop = saved === undefined ? {} : { ...savedFacts(saved), shadow: saved.shadow };
-  return { count, status, ...measured, completed, failed, cancelled, ...stop };
+  return { count, status, ...measured, completed, failed, cancelled, skipped, ...stop };
 }
 
 /** What an early stop has saved, as answers and the log show it. */

@@ -53,6 +53,8 @@ export type RunEvent =
       completed: number;
       failed: number;
       cancelled: number;
+      /** Calls of a graph that conditions have skipped; absent = none. */
+      skipped?: number;
       /** Of a group whose early stop was met; `shadow`: it ran on. */
       saved?: Saved & { shadow: boolean };
     }
@@ -238,7 +240,8 @@ export function groupEnd(group: Group, endedAtMs: number): RunEvent {
   const { status } = group;
   const { costNanoUsd } = group.usage;
   const { completed, failed, skipped, cancelled } = group.counts;
-  const ended = { completed, failed, cancelled: cancelled + skipped };
+  const unmet = group.graph?.frontier.unmetSlots ?? 0;
+  const ended = { completed, failed, cancelled: cancelled + skipped - unmet, ...(unmet > 0 && { skipped: unmet }) };
   const { presentSlots: count } = group;
   const stop = group.saved === null ? {} : { saved: { ...group.saved, shadow: group.isShadow } };
   // No reader of the log is shown them, and its rows are written.

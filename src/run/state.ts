@@ -13,7 +13,7 @@ import { UnreportedEnds } from "./leases/settled.ts";
 import type { SingleCall } from "./leases/single-call.ts";
 import { Credits, type StoredCredit } from "./credit/credits.ts";
 import type { CompiledGraph } from "./graph/types.ts";
-import { GroupGraph, type ElementCount, type ElementSource } from "./group/group-graph.ts";
+import { GroupGraph, type GraphReads } from "./group/group-graph.ts";
 import { Group, type GroupHeader } from "./group/group.ts";
 import { windowIdOf } from "./queue/group-id.ts";
 import { LearnedCaps } from "./learned/caps.ts";
@@ -74,8 +74,8 @@ export type EngineDeps = {
    * has a graph.
    */
   substitutedFactsOf?: (slotId: number) => SubstitutedFacts;
-  /** How many elements a `foreach` task of a graph has, or why it has none. Absent = no group has a graph. */
-  countElements?: (source: ElementSource) => ElementCount;
+  /** What graphs read of the answers of their slots. Absent = no group has a graph. */
+  graphReads?: GraphReads;
   /** What this isolate has read of an upstream's templates lately; absent = nothing. */
   recallTemplates?: RecallTemplates;
   /** The other runs that may be new at the same gates; absent = none are. */
@@ -237,8 +237,8 @@ export class EngineState {
 
   /** Opens a group. Its slots are queued by `enqueueSlots`, page by page, or those of a graph as they become ready. */
   openGroup(header: GroupHeader, compiled: CompiledGraph | null = null): Group {
-    const { countElements = noElements } = this.deps;
-    const group = new Group(header, compiled === null ? null : new GroupGraph(compiled, header.seq, countElements));
+    const { graphReads = NO_READS } = this.deps;
+    const group = new Group(header, compiled === null ? null : new GroupGraph(compiled, header.seq, graphReads));
     this.#groups.set(header.seq, group);
     return group;
   }
@@ -541,9 +541,11 @@ function startIn(group: Group | undefined, { hedgeOf }: AttemptInFlight, index: 
   else group?.hedgeStarted(index);
 }
 
-function noElements(): ElementCount {
+function noGraphs(): never {
   throw new Error("this engine runs no graphs");
 }
+
+const NO_READS: GraphReads = { countElements: noGraphs, outputOf: noGraphs };
 
 /**
  * Counts a single call with its first attempt: in the same row, so that a crash loses or keeps both. `by` -1: the attempt is taken

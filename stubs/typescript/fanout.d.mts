@@ -214,13 +214,29 @@ export interface NarrowedBy {
   remedy: string;
 }
 export type WithSchema<Options> = Options & { schema: Record<string, unknown> | boolean };
+/** What the output of a task is compared with; `else`: that task was skipped because its own condition does not hold. */
+export type OutputCondition =
+  | { task: string; json: string }
+  | { task: string; equals: string }
+  | { task: string; contains: string }
+  | { task: string; matches: string; flags?: "i" | "s" | "is" | undefined }
+  | { else: string };
+/** Comparisons together, in two levels at most. */
+export type OutputConditions<Part> = { all: readonly Part[] } | { any: readonly Part[] };
+export type RunIf =
+  | "all_success"
+  | "any"
+  | "always"
+  | { at_least: number }
+  | OutputCondition
+  | OutputConditions<OutputCondition | OutputConditions<OutputCondition>>;
 /** A task of a graph: `{{id.output}}` in its prompt is the output of another one. */
 export type Task = Call & {
   id: string;
   dependencies?: readonly string[] | undefined;
   foreach?: string | undefined;
   max_items?: number | undefined;
-  run_if?: "all_success" | "any" | "always" | { at_least: number } | undefined;
+  run_if?: RunIf | undefined;
   max_retries?: number | undefined;
   fallback?: string | undefined;
   alternatives?: readonly string[] | undefined;

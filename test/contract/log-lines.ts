@@ -85,6 +85,7 @@ const FACTS = {
     completed: z.int(),
     failed: z.int(),
     cancelled: z.int(),
+    skipped: z.int().optional(),
     saved_calls: z.int().optional(),
     aborted_calls: z.int().optional(),
     saved_usd: z.strictObject({ worst_usd: z.number(), likely_usd: z.number() }).optional(),

@@ -5,7 +5,9 @@
 import * as fc from "fast-check";
 import type { Tier } from "../../src/run/answers/tiers.ts";
 import { Frontier, type SlotEnding } from "../../src/run/graph/frontier.ts";
-import type { CompiledTask, RunIf } from "../../src/run/graph/types.ts";
+import { holds, namedTasks, type Condition } from "../../src/run/answers/condition.ts";
+import { conditionOf, type CompiledTask, type RunIf } from "../../src/run/graph/types.ts";
+import { DRAWN_PATTERN, rulingOf, type Seen } from "./run-if-reference.ts";
 
 export type DrawnGraph = {
   tasks: CompiledTask[];
@@ -23,6 +25,8 @@ type DrawnTask = {
   slots: number;
   elements: number | null;
   runIf: RunIf;
+  /** A condition over its first edges, in place of its rule. */
+  condition: "none" | "one" | "all" | "any" | "else";
 };
 
 const runIf: fc.Arbitrary<RunIf> = fc.oneof(
@@ -37,6 +41,7 @@ const drawnTask: fc.Arbitrary<DrawnTask> = fc.record({
   slots: fc.integer({ min: 1, max: 4 }),
   elements: fc.oneof({ weight: 5, arbitrary: fc.nat({ max: 6 }) }, fc.constant(null)),
   runIf,
+  condition: fc.constantFrom("none", "none", "none", "one", "all", "any", "else", "else"),
 });
 
 /** Graphs of up to 14 tasks. Tasks come after what they depend on; alternatives after the task that they replace. */
@@ -63,8 +68,52 @@ export function tiered(drawn: readonly CompiledTask[], draws: readonly Tier[]): 
   return tasks;
 }
 
-export function frontierOf({ tasks, slots, elements }: DrawnGraph): Frontier {
-  return new Frontier({ tasks, slots }, (task) => elements[task] ?? null);
+/** `endings`: how the slots end, as far as they have when a condition is asked for. */
+export function frontierOf(drawn: DrawnGraph, endings: ReadonlyMap<number, SlotEnding>): Frontier {
+  const { tasks, slots, elements } = drawn;
+  const outputOf = (index: number): string | null => (endings.get(index) === "completed" ? textOf(drawn, index) : null);
+  const frontier = new Frontier(
+    { tasks, slots },
+    (task) => elements[task] ?? null,
+    (position, index) => {
+      const { runIf, foreach: each, first = 0 } = tasks[position] ?? {};
+      const condition = conditionOf(runIf);
+      if (condition === null) throw new Error(`task ${position} has no condition`);
+      return holds(condition, {
+        outputOf: (named) => {
+          const offset = each?.elementwise === true && each.source === named ? index - first : 0;
+          return outputOf((tasks[frontier.answering(named)]?.first ?? 0) + offset);
+        },
+        isDeclined: (named) => frontier.isDeclined(named),
+        slots,
+      });
+    },
+  );
+  return frontier;
+}
+
+/** The output of a slot that completes. */
+function textOf({ seed }: Pick<DrawnGraph, "seed">, index: number): string {
+  return String((seed + 3 * index) % 10);
+}
+
+/** A condition over earlier tasks of one output, which become dependencies; null if there are none. */
+function drawnCondition(
+  { condition, edges }: DrawnTask,
+  tasks: readonly CompiledTask[],
+  source: number | null,
+): Condition | null {
+  if (condition === "none" || tasks.length === 0) return null;
+  const named = edges.map((edge) => edge % tasks.length);
+  const single = named.filter((at) => tasks[at]?.foreach === undefined || at === source);
+  const [only] = named.filter((at) => conditionOf(tasks[at]?.runIf) !== null && tasks[at]?.foreach === undefined);
+  if (condition === "else") return only === undefined ? null : { otherwise: only };
+  const test = { kind: "matches", source: DRAWN_PATTERN, flags: "" } as const;
+  const terms = single.map((task) => ({ task, test }));
+  const [first] = terms;
+  if (first === undefined) return null;
+  if (condition === "one") return first;
+  return condition === "all" ? { all: terms } : { any: terms };
 }
 
 function built(drawn: readonly DrawnTask[]): Pick<DrawnGraph, "tasks" | "slots" | "elements"> {
@@ -96,6 +145,12 @@ function built(drawn: readonly DrawnTask[]): Pick<DrawnGraph, "tasks" | "slots" 
       Object.assign(compiled, { slots: before.slots, foreach: { source, path: [], elementwise: true } });
       dependencies.add(source);
     }
+    const follows = compiled.foreach?.elementwise === true ? compiled.foreach.source : null;
+    const condition = compiled.alternativeOf === undefined ? drawnCondition(task, tasks, follows) : null;
+    if (condition !== null) {
+      compiled.runIf = { condition };
+      for (const named of namedTasks(condition)) dependencies.add(named);
+    }
     const ordered = [...dependencies].sort((a, b) => a - b);
     first += compiled.slots;
     tasks.push({ ...compiled, dependencies: ordered });
@@ -107,7 +162,8 @@ function built(drawn: readonly DrawnTask[]): Pick<DrawnGraph, "tasks" | "slots" 
 type State = "blocked" | "begun" | "absent";
 
 /** The state of each slot, given how the slots ended that have. */
-export function referenceOf({ tasks, slots, elements }: DrawnGraph, endings: ReadonlyMap<number, SlotEnding>): State[] {
+export function referenceOf(drawn: DrawnGraph, endings: ReadonlyMap<number, SlotEnding>): State[] {
+  const { tasks, slots, elements } = drawn;
   const state: State[] = Array.from({ length: slots }, () => "blocked");
   const rangeOf = ({ first, slots: count }: CompiledTask): number[] =>
     Array.from({ length: count }, (_, at) => first + at);
@@ -123,23 +179,32 @@ export function referenceOf({ tasks, slots, elements }: DrawnGraph, endings: Rea
     if (endings.get(task.first) !== "failed") return true;
     return answer(task) !== task || alternativesOf(task).every(allEnded);
   };
-  const share = (task: CompiledTask): [all: number, done: number] => {
+  const isUnmet = (index: number): boolean => endings.get(index) === "unmet";
+  const seen = (position: number): Seen => {
+    const task = tasks[position];
+    if (task === undefined) return { slots: 0, completed: 0, isUnmet: false };
     const existing = rangeOf(task).filter((index) => state[index] !== "absent");
-    const all = task.foreach === undefined ? 1 : existing.length;
-    return [all, rangeOf(answer(task)).filter(completed).length];
+    const wanted = existing.filter((index) => !isUnmet(index));
+    const counted = task.foreach === undefined ? 1 : wanted.length;
+    const done = rangeOf(answer(task)).filter(completed).length;
+    return { slots: counted, completed: done, isUnmet: existing.length > 0 && wanted.length === 0 };
   };
-  const allows = (rule: RunIf, counts: [number, number][]): boolean => {
-    const all = counts.reduce((sum, [slotsOf]) => sum + slotsOf, 0);
-    const done = counts.reduce((sum, [, successes]) => sum + successes, 0);
-    if (rule === "always" || done === all) return true;
-    if (rule === "all_success") return false;
-    return rule === "any" ? done > 0 : done >= rule.atLeast * all;
+  const textAt = (position: number): string | null => {
+    const task = tasks[position];
+    const first = task === undefined ? -1 : answer(task).first;
+    return completed(first) ? textOf(drawn, first) : null;
+  };
+  const isDeclined = (position: number): boolean => {
+    const task = tasks[position];
+    const condition = conditionOf(task?.runIf);
+    if (task === undefined || condition === null || !isUnmet(task.first)) return false;
+    return namedTasks(condition).some((named) => seen(named).completed > 0);
   };
   const set = (index: number, to: State): void => {
     if (state[index] === "blocked") state[index] = to;
   };
   const decide = (task: CompiledTask, position: number): void => {
-    const { foreach: each, alternativeOf, dependencies, runIf: rule = "all_success", first } = task;
+    const { foreach: each, alternativeOf, dependencies, first } = task;
     const primary = alternativeOf === undefined ? undefined : tasks[alternativeOf];
     if (primary !== undefined) {
       if (!allEnded(primary)) return;
@@ -165,7 +230,7 @@ export function referenceOf({ tasks, slots, elements }: DrawnGraph, endings: Rea
       }
       return;
     }
-    const runs = allows(rule, others.map(share));
+    const runs = rulingOf(task, { seen, textOf: textAt, isDeclined }) === "runs";
     const count = each === undefined || !runs ? 1 : (elements[position] ?? 1);
     for (const [offset, index] of rangeOf(task).entries()) set(index, offset < count ? "begun" : "absent");
   };

@@ -3,12 +3,15 @@
  * no counters and no restarts.
  */
 import { linksOf, orderOf } from "../../src/run/graph/order.ts";
-import type { CompiledTask } from "../../src/run/graph/types.ts";
+import { namedTasks } from "../../src/run/answers/condition.ts";
+import { conditionOf, type CompiledTask } from "../../src/run/graph/types.ts";
+import { rulingOf, type Seen, type View } from "./run-if-reference.ts";
 import type { DrawnGraph } from "./frontier-graphs.ts";
 import type { SlotEnding } from "../../src/run/graph/frontier.ts";
 
 export type ReferenceSlot = {
-  state: "completed" | "failed" | "skipped" | "absent";
+  /** `unmet`: a condition has skipped it. */
+  state: "completed" | "failed" | "skipped" | "unmet" | "absent";
   text: string | null;
   prompt: string | null;
 };
@@ -50,18 +53,14 @@ export function playReference(drawn: DrawnGraph, model: Model): ReferenceSlot[] 
     const primary = alternativeOf === undefined ? undefined : tasks[alternativeOf];
     if (primary !== undefined && (result[primary.first]?.state !== "failed" || answering(primary) !== primary)) return;
     const source = each === undefined ? undefined : tasks[each.source];
-    const others = task.dependencies.flatMap((at) =>
-      each?.elementwise === true && at === each.source ? [] : (tasks[at] ?? []),
-    );
     for (let offset = 0; offset < count; offset++) {
       const index = first + offset;
       const before = each?.elementwise === true && source !== undefined ? result[source.first + offset] : undefined;
       if (before?.state === "absent") continue;
-      const shares = others.map((other): [number, number] => shareOf(other));
-      if (before !== undefined) shares.push([1, before.state === "completed" ? 1 : 0]);
-      if (!allowed(task, shares)) {
+      const ruling = rulingOf(task, viewOf(task, before));
+      if (ruling !== "runs") {
         if (offset > 0 && before === undefined) continue;
-        end(index, "skipped", null, null);
+        end(index, ruling === "unmet" ? "unmet" : "skipped", null, null);
         continue;
       }
       const elements =
@@ -105,11 +104,38 @@ export function playReference(drawn: DrawnGraph, model: Model): ReferenceSlot[] 
     }
   }
 
-  function shareOf(task: CompiledTask): [number, number] {
-    const existing = result.slice(task.first, task.first + task.slots).filter(({ state }) => state !== "absent").length;
-    const { first, slots: count } = answering(task);
-    const completed = result.slice(first, first + count).filter(({ state }) => state === "completed").length;
-    return [task.foreach === undefined ? 1 : existing, completed];
+  /** `before`: of a pipeline, the element of its source that the slot works on. */
+  function viewOf({ foreach: each }: CompiledTask, before: ReferenceSlot | undefined): View {
+    const isElement = (position: number): boolean => before !== undefined && position === each?.source;
+    return {
+      seen: (position) => (before !== undefined && isElement(position) ? seenSlot(before) : seenTask(position)),
+      textOf: (position) =>
+        before !== undefined && isElement(position) ? before.text : (outputsOf(taskAt(position))[0] ?? null),
+      isDeclined: (position) => {
+        const condition = conditionOf(taskAt(position).runIf);
+        if (condition === null || result[taskAt(position).first]?.state !== "unmet") return false;
+        return namedTasks(condition).some((named) => outputsOf(taskAt(named)).length > 0);
+      },
+    };
+  }
+
+  function taskAt(position: number): CompiledTask {
+    const task = tasks[position];
+    if (task === undefined) throw new Error(`a drawn graph has no task ${position}`);
+    return task;
+  }
+
+  function seenSlot({ state }: ReferenceSlot): Seen {
+    return { slots: 1, completed: state === "completed" ? 1 : 0, isUnmet: state === "unmet" };
+  }
+
+  function seenTask(position: number): Seen {
+    const task = taskAt(position);
+    const existing = result.slice(task.first, task.first + task.slots).filter(({ state }) => state !== "absent");
+    const wanted = existing.filter(({ state }) => state !== "unmet").length;
+    const completed = outputsOf(task).length;
+    const isUnmet = existing.length > 0 && wanted === 0;
+    return { slots: task.foreach === undefined ? 1 : wanted, completed, isUnmet };
   }
 
   /** `element`: of a pipeline, the output of its source that it works on. */
@@ -124,12 +150,4 @@ export function playReference(drawn: DrawnGraph, model: Model): ReferenceSlot[] 
       return task === undefined ? (item ?? "") : outputsOf(task).join("\n\n");
     });
   }
-}
-
-function allowed({ runIf = "all_success" }: CompiledTask, shares: readonly [number, number][]): boolean {
-  const all = shares.reduce((sum, [slots]) => sum + slots, 0);
-  const done = shares.reduce((sum, [, completed]) => sum + completed, 0);
-  if (runIf === "always" || done === all) return true;
-  if (runIf === "all_success") return false;
-  return runIf === "any" ? done > 0 : done >= runIf.atLeast * all;
 }

@@ -67,7 +67,10 @@ export class GraphUnderTest {
       factsOf: (slotId) => this.#pages.facts(slotId),
       targetOf: () => TARGET,
       substitutedFactsOf: (slotId) => this.#calls.factsOf(slotId),
-      countElements: (source) => this.#calls.countElements(source),
+      graphReads: {
+        countElements: (source) => this.#calls.countElements(source),
+        outputOf: (slotId) => this.#calls.outputOf(slotId),
+      },
     };
     this.#state = new EngineState({ ledger: new Ledger(NO_LIMITS), width, windowMs: 50 }, this.#deps);
     this.#engine = this.#state;
@@ -136,6 +139,7 @@ export class GraphUnderTest {
       const state =
         row?.state === "completed" || row?.state === "failed" || row?.state === "skipped" ? row.state : "absent";
       assert.equal(row?.state, state, `slot ${index} has ended`);
+      if (row?.reason?.reason === "condition_not_met") return { state: "unmet", text: null };
       return { state, text: state === "completed" ? (row?.text ?? null) : null };
     });
   }

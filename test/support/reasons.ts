@@ -69,6 +69,7 @@ export const SAMPLES: { [K in Reason["reason"]]: Extract<Reason, { reason: K }> 
   },
   upstream_truncated: { reason: "upstream_truncated", upstream: "o", message: "ended early" },
   dependency_failed: { reason: "dependency_failed", dependency: "find" },
+  condition_not_met: { reason: "condition_not_met", dependency: "find" },
   schema_violation: { reason: "schema_violation", message: "$.x: expected number", text: '{"x":"1"}' },
   overloaded: { reason: "overloaded", message: "too many calls wait", retryAfterMs: 500 },
   storage_full: { reason: "storage_full", message: "the disk is full", retryAfterMs: 30_000 },

@@ -4,7 +4,7 @@
  * kept is bounded; a call that was dropped is made once more, from the same outputs.
  */
 import type { CallBody } from "../../../src/call.ts";
-import type { ElementCount, ElementSource, GroupGraph } from "../../../src/run/group/group-graph.ts";
+import type { ElementCount, ElementSource, GraphReads, GroupGraph } from "../../../src/run/group/group-graph.ts";
 import type { Group } from "../../../src/run/group/group.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { groupSeqOf, indexOf, isFinalState, slotIdOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
@@ -17,7 +17,8 @@ import {
   type Sources,
   type Substituted,
 } from "../../../src/run/graph/substitute.ts";
-import { positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/run/graph/types.ts";
+import { namedTasks } from "../../../src/run/answers/condition.ts";
+import { conditionOf, positionsOf, type CompiledGraph, type CompiledTask } from "../../../src/run/graph/types.ts";
 import { GRAPH_CALLS_CHARS_MAX, GRAPH_SOURCES_KEPT, PROMPT_BYTES_MAX } from "../../../src/limits.ts";
 import type { SlotRows } from "./slots.ts";
 import { KeptOutputs } from "./kept-outputs.ts";
@@ -41,7 +42,7 @@ type Template = { callId: number; body: CallBody; size: ContentSize };
 /** `isSubstituted`: outputs were inserted into the stored call. */
 type Made = { ok: true; facts: SlotFacts; callJson: string; isSubstituted?: true } | { ok: false; reason: Reason };
 
-export class GraphCalls {
+export class GraphCalls implements GraphReads {
   readonly #deps: GraphCallsDeps;
   /** By slot, oldest first. */
   readonly #made = new RenewedMap<number, Made>();
@@ -90,6 +91,11 @@ export class GraphCalls {
   countElements(source: ElementSource): ElementCount {
     const elements = this.#elementsOf(source);
     return elements.ok ? { ok: true, count: elements.value.length } : elements;
+  }
+
+  /** The output of a slot that has ended; null = it has none. */
+  outputOf(slotId: number): string | null {
+    return this.#outputsOf(slotId, 1)[0] ?? null;
   }
 
   /** No graph runs any more, or one has changed. */
@@ -247,8 +253,10 @@ export class GraphCalls {
 /** The tasks whose outputs others read, or may read instead of those of the task that they are an alternative of. */
 function readTasksOf({ tasks }: CompiledGraph): ReadonlySet<number> {
   const read = new Set<number>();
-  for (const { inserted = [], foreach: each } of tasks) {
+  for (const { inserted = [], foreach: each, runIf } of tasks) {
     for (const [task] of inserted) read.add(task);
+    const condition = conditionOf(runIf);
+    if (condition !== null) for (const task of namedTasks(condition)) read.add(task);
     if (each !== undefined) read.add(each.source);
   }
   for (const task of [...read]) for (const alternative of tasks[task]?.alternatives ?? []) read.add(alternative);

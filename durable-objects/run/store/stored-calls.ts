@@ -4,7 +4,7 @@
  */
 import type { CallBody } from "../../../src/call.ts";
 import { readCall, type CallPage } from "../../../src/run/queue/call-page.ts";
-import type { ElementCount, ElementSource } from "../../../src/run/group/group-graph.ts";
+import type { GraphReads } from "../../../src/run/group/group-graph.ts";
 import type { Group } from "../../../src/run/group/group.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { groupSeqOf, indexOf, slotIdOf, type SlotFacts } from "../../../src/run/queue/slot.ts";
@@ -62,9 +62,9 @@ export class StoredCalls {
     return this.#graphCalls.factsOf(slotId);
   }
 
-  /** How many elements a `foreach` has, or why it has none. */
-  countElements(source: ElementSource): ElementCount {
-    return this.#graphCalls.countElements(source);
+  /** What graphs read of the answers of their slots. */
+  get graphReads(): GraphReads {
+    return this.#graphCalls;
   }
 
   // ---- bodies ----

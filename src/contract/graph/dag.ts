@@ -48,6 +48,7 @@ import {
 } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 import { toolName } from "../tools.ts";
+import { runIf, runIfOf, type RequestedRunIf } from "./run-if.ts";
 import { parseToolTask } from "./tool-task.ts";
 import { notifyOf, webhookField } from "../webhook.ts";
 
@@ -61,13 +62,6 @@ const taskId = z
     (id) => id !== ITEM_NAME,
     'is "item", which references use for the element of a foreach; expected another id',
   );
-
-export const runIf = z.union(
-  [z.enum(["all_success", "any", "always"]), z.strictObject({ at_least: z.number().min(0).max(1) })],
-  {
-    error: 'expected "all_success", "any", "always" or {"at_least": a share from 0 to 1}',
-  },
-);
 
 /** One of `tasks`. */
 export const dagTask = strictFields({
@@ -97,7 +91,7 @@ export const dagTask = strictFields({
     }),
   run_if: runIf.optional().meta({
     description:
-      "Which ended dependencies let it start: `all_success` (default), `any`, `always`, or a share of their slots that completed. Else it is `skipped`",
+      "Which ended dependencies let it start: `all_success` (default), `any`, `always`, a share of their slots that completed, or a condition on outputs. Else it is `skipped`",
   }),
   max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().meta({
     description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
@@ -175,7 +169,7 @@ export type DagTask = {
   dependencies: readonly string[];
   foreach: string | null;
   maxItems: number | null;
-  runIf: "all_success" | "any" | "always" | { atLeast: number } | null;
+  runIf: RequestedRunIf | null;
   maxRetries: number | null;
   fallback: string | null;
   alternatives: readonly string[];
@@ -323,7 +317,8 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
       ? parseCall(input, settings.value, path)
       : parseToolTask({ ...input, tool }, settings.value, path);
   if (!call.ok) return call;
-  const { run_if: sentRunIf } = input;
+  const rule = runIfOf(input.run_if, path("run_if"));
+  if (!rule.ok) return rule;
   const facts = tieredFacts(call.value.facts, input);
   return {
     ok: true,
@@ -334,7 +329,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
       dependencies: input.dependencies ?? [],
       foreach: input.foreach ?? null,
       maxItems: input.max_items ?? null,
-      runIf: typeof sentRunIf === "object" ? { atLeast: sentRunIf.at_least } : (sentRunIf ?? null),
+      runIf: rule.value,
       maxRetries: input.max_retries ?? null,
       fallback: input.fallback ?? null,
       alternatives: input.alternatives ?? [],

@@ -4,7 +4,7 @@ import { batchReply, slotCounts } from "../batch.ts";
 import { stopReplyFields } from "../aggregate/stop-when.ts";
 import { errorBody } from "../errors.ts";
 import { answerJson, answerParts } from "../fields.ts";
-import { runIf } from "./dag.ts";
+import { runIf } from "./run-if.ts";
 import { usageDocument } from "../query.ts";
 import { toolUseFields } from "../steps/tool-use.ts";
 

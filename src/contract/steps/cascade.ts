@@ -68,13 +68,8 @@ export function gatesOf(sent: NonNullable<Sent["escalate_on"]>, path: string): P
     if (typeof entry === "string") on.push(entry);
     else {
       if (json !== null) return invalid(path, "expected at most one condition");
-      json = conditionOf(entry.json);
-      if (json === null) {
-        return invalid(
-          path,
-          'expected a condition such as "$.confidence < 0.7": a path, < <= > >= == or !=, and a value',
-        );
-      }
+      json = jsonGateOf(entry.json);
+      if (json === null) return invalid(path, JSON_GATE_FAULT);
     }
   }
   return { ok: true, value: { on: [...new Set(on)], ...(json !== null && { json }) } };
@@ -82,7 +77,12 @@ export function gatesOf(sent: NonNullable<Sent["escalate_on"]>, path: string): P
 
 const CONDITION = /^\s*\$((?:\.[\w-]+|\[\d+\])+)\s*(<=|>=|==|!=|<|>)\s*(\S.*?)\s*$/;
 
-function conditionOf(text: string): JsonGate | null {
+/** What a text is refused with that `jsonGateOf` cannot read. */
+export const JSON_GATE_FAULT =
+  'expected a condition such as "$.confidence < 0.7": a path, < <= > >= == or !=, and a value';
+
+/** A condition on a value in the JSON of an answer, as a client writes it; null if it is none. */
+export function jsonGateOf(text: string): JsonGate | null {
   const [, path = "", operator, literal = ""] = CONDITION.exec(text) ?? [];
   const value = tryParse(literal);
   if (!isOperator(operator) || !isScalar(value)) return null;

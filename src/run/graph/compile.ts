@@ -3,6 +3,7 @@
  * the length of the prompts.
  */
 import {
+  CONDITIONS_CHARS_MAX,
   FALLBACK_CHARS_MAX,
   FOREACH_ITEMS_DEFAULT,
   GRAPH_EDGES_MAX,
@@ -15,7 +16,7 @@ import { linksOf, orderOf, type Links } from "./order.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
 import { statsOf, warningsOf, type GraphStats } from "./inspect.ts";
 import { checkTiers } from "./tiers.ts";
-import type { CompiledGraph, CompiledTask, Injection, Schedule } from "./types.ts";
+import { conditionOf, type CompiledGraph, type CompiledTask, type Injection, type Schedule } from "./types.ts";
 
 export type GraphRequest = {
   tasks: readonly TaskSource[];
@@ -38,7 +39,9 @@ export function compileGraph(request: GraphRequest): Compilation {
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
   const find = (id: string) => {
     const position = positions.get(id);
-    return position === undefined ? null : { position, isForeach: sources[position]?.foreach != null };
+    if (position === undefined) return null;
+    const { foreach, runIf } = sources[position] ?? {};
+    return { position, isForeach: foreach != null, hasCondition: conditionOf(runIf) !== null };
   };
   const read = sources.map((source, position) =>
     readTask(source, { find, inject, faults, path: (field) => `tasks[${position}].${field}` }),
@@ -112,11 +115,22 @@ export function checkSizes(tasks: readonly ReadTask[], faults: Faults): void {
     const message = `the graph has ${edges} edges; expected at most ${GRAPH_EDGES_MAX}`;
     faults.add({ code: "too_large", path: null, message });
   }
+  const conditionChars = sum(conditionCharsOf);
+  if (conditionChars > CONDITIONS_CHARS_MAX) {
+    const message = `all conditions have ${conditionChars} characters; expected at most ${CONDITIONS_CHARS_MAX}`;
+    faults.add({ code: "too_large", path: null, message });
+  }
   const fallbackChars = sum(({ fallback }) => fallback?.length ?? 0);
   if (fallbackChars > FALLBACK_CHARS_MAX) {
     const message = `all fallback texts have ${fallbackChars} characters; expected at most ${FALLBACK_CHARS_MAX}`;
     faults.add({ code: "too_large", path: null, message });
   }
+}
+
+/** Characters of the condition of a task, as it is stored. */
+export function conditionCharsOf({ runIf }: Pick<CompiledTask, "runIf">): number {
+  const condition = conditionOf(runIf);
+  return condition === null ? 0 : JSON.stringify(condition).length;
 }
 
 /** Tasks with their slots and ranks, and the edges and figures that they follow from. */

@@ -11,6 +11,7 @@ export type FaultCode =
   | "invalid_foreach"
   | "invalid_alternative"
   | "invalid_reference"
+  | "invalid_condition"
   | "invalid_tier"
   | "started";
 

@@ -6,13 +6,20 @@
  * restart computes it again. Everything here is bounded by the graph: each edge and each slot is visited once.
  */
 import { TierBarrier, tierOf } from "./tiers.ts";
-import type { CompiledGraph, CompiledTask, RunIf } from "./types.ts";
+import { namedTasks } from "../answers/condition.ts";
+import { conditionOf, type CompiledGraph, type CompiledTask } from "./types.ts";
 
-/** How a slot ended, as far as its dependents care. `other`: skipped or cancelled. */
-export type SlotEnding = "completed" | "failed" | "other";
+/** How a slot ended, as far as its dependents care. `unmet`: a condition has skipped it. `other`: skipped otherwise, or cancelled. */
+export type SlotEnding = "completed" | "failed" | "unmet" | "other";
 
-/** A slot that does not start because of a dependency, by the position of that task. */
-export type SkippedSlot = { index: number; because: number };
+/**
+ * Why a slot does not start: because of a dependency, by the position of that task. `isUnmet`: not because that one did not
+ * complete, but because a condition on its output does not hold, or has skipped it.
+ */
+type Obstacle = { because: number; isUnmet?: true };
+
+/** A slot that does not start. */
+export type SkippedSlot = { index: number } & Obstacle;
 
 /** What the end of a slot changes. */
 export type Advance = {
@@ -28,28 +35,34 @@ export type Advance = {
 /** How many elements the source of a `foreach` task has; null = its output has none. Asked once per task, when it is ready. */
 export type CountElements = (task: number) => number | null;
 
+/** Whether the condition of a task holds for one of its slots. Asked once for each that is not an element of an array, when it is ready. */
+export type ConditionHolds = (task: number, index: number) => boolean;
+
 const BLOCKED = 0;
 const READY = 1;
 const COMPLETED = 2;
 const FAILED = 3;
 const OTHER = 4;
 const ABSENT = 5;
+const UNMET = 6;
 
-const CODE_OF: Record<SlotEnding, number> = { completed: COMPLETED, failed: FAILED, other: OTHER };
+const CODE_OF: Record<SlotEnding, number> = { completed: COMPLETED, failed: FAILED, unmet: UNMET, other: OTHER };
 
 export class Frontier {
   readonly #tasks: readonly CompiledTask[];
   readonly #countElements: CountElements;
+  readonly #conditionHolds: ConditionHolds;
   /** State per slot. */
   readonly #slots: Uint8Array;
   /** The task of each slot, by position. */
   readonly #taskOf: Uint16Array;
   /** Per task: dependencies that have not ended, one more for an alternative that is not needed so far, and one for a tier. */
   readonly #pending: Int32Array;
-  /** Per task: slots that have neither ended nor turned out to be absent; slots that completed; slots that are absent. */
+  /** Per task: slots that have neither ended nor turned out to be absent; that completed; that are absent; that conditions skipped. */
   readonly #left: Int32Array;
   readonly #completed: Int32Array;
   readonly #absent: Int32Array;
+  readonly #unmet: Int32Array;
   /** Per task: alternatives that were started. */
   readonly #tried: Uint16Array;
   /** Per task that an alternative completed for: that alternative; else -1. */
@@ -67,18 +80,25 @@ export class Frontier {
   #advance: Advance = nothing();
   #blocked: number;
   #absentSlots = 0;
+  #unmetSlots = 0;
   #isStopped = false;
 
-  constructor({ tasks, slots, tiers }: Pick<CompiledGraph, "tasks" | "slots" | "tiers">, countElements: CountElements) {
+  constructor(
+    { tasks, slots, tiers }: Pick<CompiledGraph, "tasks" | "slots" | "tiers">,
+    countElements: CountElements,
+    conditionHolds: ConditionHolds,
+  ) {
     this.#barrier = new TierBarrier(tasks, tiers === "strict");
     this.#tasks = tasks;
     this.#countElements = countElements;
+    this.#conditionHolds = conditionHolds;
     this.#slots = new Uint8Array(slots);
     this.#taskOf = new Uint16Array(slots);
     this.#pending = new Int32Array(tasks.length);
     this.#left = new Int32Array(tasks.length);
     this.#completed = new Int32Array(tasks.length);
     this.#absent = new Int32Array(tasks.length);
+    this.#unmet = new Int32Array(tasks.length);
     this.#tried = new Uint16Array(tasks.length);
     this.#replacedBy = new Int32Array(tasks.length).fill(-1);
     this.#isResolved = new Uint8Array(tasks.length);
@@ -112,6 +132,29 @@ export class Frontier {
 
   get absentSlots(): number {
     return this.#absentSlots;
+  }
+
+  /** Slots that conditions have skipped: nothing of them is missing. */
+  get unmetSlots(): number {
+    return this.#unmetSlots;
+  }
+
+  /** Whether a condition has skipped a slot. */
+  isUnmet(index: number): boolean {
+    return this.#slots[index] === UNMET;
+  }
+
+  /**
+   * Whether a task was skipped because its own condition does not hold. One whose condition names only tasks that were skipped
+   * themselves was never asked.
+   */
+  isDeclined(position: number): boolean {
+    const task = this.#tasks[position];
+    const condition = conditionOf(task?.runIf);
+    if (task === undefined || condition === null || !this.isUnmet(task.first)) return false;
+    return namedTasks(condition).some((named) =>
+      [named, ...(this.#tasks[named]?.alternatives ?? [])].some((at) => valueAt(this.#completed, at) > 0),
+    );
   }
 
   /** Position of the task of a slot. */
@@ -181,6 +224,18 @@ export class Frontier {
   }
 
   /**
+   * Slots have ended before a restart, or before the graph was changed, in whatever order. All of them count before anything that
+   * depends on them is decided: an `otherwise` looks further back than to what it depends on.
+   */
+  restored(endings: Iterable<readonly [index: number, ending: SlotEnding]>): Advance {
+    for (const [index, ending] of endings) {
+      if (this.#isStopped) this.#set(index, CODE_OF[ending]);
+      else this.#end(index, CODE_OF[ending]);
+    }
+    return this.#isStopped ? nothing() : this.#run();
+  }
+
+  /**
    * Nothing starts any more. If the number of a task's slots is not known yet, its first slot represents all of them; an alternative that
    * was not started is not needed.
    */
@@ -234,6 +289,10 @@ export class Frontier {
     if (before >= COMPLETED) return false;
     if (before === BLOCKED) this.#blocked -= 1;
     this.#slots[index] = code;
+    if (code === UNMET) {
+      this.#unmetSlots += 1;
+      add(this.#unmet, this.taskOf(index), 1);
+    }
     return true;
   }
 
@@ -263,10 +322,10 @@ export class Frontier {
     this.#advance.ready.push(index);
   }
 
-  #skip(index: number, because: number): void {
+  #skip(index: number, obstacle: Obstacle): void {
     if (!this.isBlocked(index)) return;
-    this.#advance.skipped.push({ index, because });
-    this.#end(index, OTHER);
+    this.#advance.skipped.push({ index, ...obstacle });
+    this.#end(index, obstacle.isUnmet === true ? UNMET : OTHER);
   }
 
   /** The element of each pipeline that follows this slot may be ready. */
@@ -334,16 +393,16 @@ export class Frontier {
   #decideTask(position: number): void {
     const task = this.#tasks[position];
     if (task === undefined || valueAt(this.#left, position) === 0) return;
-    const { first, slots, foreach: each, dependencies } = task;
+    const { first, slots, foreach: each } = task;
     if (each?.elementwise === true) {
       for (let offset = 0; offset < slots; offset++) this.#decideElement(task, offset);
       return;
     }
-    const missing = this.#missing(task.runIf, dependencies, null);
-    if (missing !== null) this.#skip(first, missing);
-    if (missing !== null || each === undefined) {
+    const obstacle = this.#obstacle(task, first, null);
+    if (obstacle !== null) this.#skip(first, obstacle);
+    if (obstacle !== null || each === undefined) {
       this.#dropRange(first + 1, first + slots);
-      if (missing === null) this.#release(first);
+      if (obstacle === null) this.#release(first);
       return;
     }
     const elements = this.#countElements(position);
@@ -362,7 +421,7 @@ export class Frontier {
 
   /** Decides on one slot of a pipeline: when the slot before it and all other dependencies have ended. */
   #decideElement(task: CompiledTask, offset: number): void {
-    const { first, slots, foreach: each, dependencies } = task;
+    const { first, slots, foreach: each } = task;
     const index = first + offset;
     const source = each === undefined ? undefined : this.#tasks[each.source];
     if (each === undefined || source === undefined || offset >= slots) return;
@@ -370,43 +429,66 @@ export class Frontier {
     const state = offset < source.slots ? valueAt(this.#slots, before) : ABSENT;
     if (state < COMPLETED) return;
     if (state === ABSENT) return this.#dropRange(index, index + 1);
-    const missing = this.#missing(task.runIf, dependencies, { source: each.source, state });
-    if (missing === null) this.#release(index);
-    else this.#skip(index, missing);
+    const obstacle = this.#obstacle(task, index, { source: each.source, state });
+    if (obstacle === null) this.#release(index);
+    else this.#skip(index, obstacle);
   }
 
-  /**
-   * A dependency because of which a task does not start; null if it starts. `element`: of the source of a pipeline, only the
-   * slot of this element counts.
-   */
-  #missing(
-    runIf: RunIf = "all_success",
-    dependencies: readonly number[],
-    element: { source: number; state: number } | null,
-  ): number | null {
+  /** Why a slot does not start; null if it starts. `element`: of the source of a pipeline, only the slot of this element counts. */
+  #obstacle(task: CompiledTask, index: number, element: { source: number; state: number } | null): Obstacle | null {
+    const { runIf = "all_success", dependencies } = task;
     if (runIf === "always") return null;
-    let all = 0;
-    let completed = 0;
-    let missing: number | null = null;
-    for (const dependency of dependencies) {
-      const [slots, successes] =
-        element?.source === dependency
-          ? [1, element.state === COMPLETED ? 1 : 0]
-          : [this.#countedSlots(dependency), valueAt(this.#completed, this.answering(dependency))];
-      all += slots;
-      completed += successes;
-      if (successes < slots) missing ??= dependency;
+    const condition = conditionOf(runIf);
+    const named = condition === null ? [] : namedTasks(condition);
+    const found = this.#tally(
+      named.length === 0 ? dependencies : dependencies.filter((dependency) => !named.includes(dependency)),
+      element,
+    );
+    const { all, completed, lost, unmet } = found;
+    const isWhole = lost === null && unmet === null;
+    if (condition !== null) {
+      if (!isWhole) return obstacleOf(found);
+      if (this.#conditionHolds(this.taskOf(index), index)) return null;
+      return obstacleOf({ lost: this.#tally(named, element).lost, unmet: named[0] ?? null });
     }
-    if (missing === null) return null;
-    if (runIf === "all_success") return missing;
-    if (runIf === "any") return completed > 0 ? null : missing;
-    return completed >= runIf.atLeast * all ? null : missing;
+    if (isWhole) return null;
+    if (runIf === "all_success") return obstacleOf(found);
+    if (runIf === "any") return completed > 0 ? null : obstacleOf(found);
+    const share = typeof runIf === "object" && "atLeast" in runIf ? runIf.atLeast : 1;
+    // If conditions have skipped all of them, there is nothing to go on with.
+    return all > 0 && completed >= share * all ? null : obstacleOf(found);
+  }
+
+  /** How ended tasks count together: their slots, those that completed, and the first task that is not whole, by why it is not. */
+  #tally(dependencies: readonly number[], element: { source: number; state: number } | null): Tally {
+    const found: Tally = { all: 0, completed: 0, lost: null, unmet: null };
+    for (const dependency of dependencies) {
+      const isElement = element?.source === dependency;
+      const isUnmet = isElement ? element.state === UNMET : this.#isUnmetTask(dependency);
+      if (isUnmet) {
+        found.unmet ??= dependency;
+        continue;
+      }
+      const [slots, successes] = isElement
+        ? [1, element.state === COMPLETED ? 1 : 0]
+        : [this.#countedSlots(dependency), valueAt(this.#completed, this.answering(dependency))];
+      found.all += slots;
+      found.completed += successes;
+      if (successes < slots) found.lost ??= dependency;
+    }
+    return found;
+  }
+
+  /** Whether conditions have skipped all that there was of a task. */
+  #isUnmetTask(position: number): boolean {
+    const unmet = valueAt(this.#unmet, position);
+    return unmet > 0 && unmet + valueAt(this.#absent, position) === (this.#tasks[position]?.slots ?? 1);
   }
 
   /** The slots of an ended task that count: those that existed. A task that was not needed counts as one without success. */
   #countedSlots(position: number): number {
     const { slots = 1, foreach: each } = this.#tasks[position] ?? {};
-    const present = slots - valueAt(this.#absent, position);
+    const present = slots - valueAt(this.#absent, position) - valueAt(this.#unmet, position);
     return each === undefined ? Math.max(1, present) : present;
   }
 
@@ -414,6 +496,15 @@ export class Frontier {
     const end = valueAt(this.#firstDependent, position + 1);
     for (let at = valueAt(this.#firstDependent, position); at < end; at++) yield valueAt(this.#dependents, at);
   }
+}
+
+/** `lost`: the first task that did not complete; `unmet`: the first that conditions have skipped. Null = there is none. */
+type Tally = { all: number; completed: number; lost: number | null; unmet: number | null };
+
+/** A task that did not complete weighs more than one that conditions have skipped: it is what is missing. */
+function obstacleOf({ lost, unmet }: Pick<Tally, "lost" | "unmet">): Obstacle | null {
+  if (lost !== null) return { because: lost };
+  return unmet === null ? null : { because: unmet, isUnmet: true };
 }
 
 function nothing(): Advance {

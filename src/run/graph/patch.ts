@@ -9,7 +9,8 @@ import { checkSizes, linkAlternatives, placeTasks } from "./compile.ts";
 import { Faults, graphReason } from "./faults.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
 import { checkTiers, tierOf } from "./tiers.ts";
-import type { CompiledGraph, CompiledTask } from "./types.ts";
+import { namedTasks, renamed } from "../answers/condition.ts";
+import { conditionOf, type CompiledGraph, type CompiledTask } from "./types.ts";
 
 export type PatchOperation =
   | { op: "add_task"; task: TaskSource }
@@ -146,7 +147,8 @@ class GraphEditor {
       const appended = this.#appended[position - this.#graph.tasks.length];
       const isForeach =
         appended === undefined ? old[position]?.foreach !== undefined : appended.source.foreach !== null;
-      return { position, isForeach };
+      const runIf = appended === undefined ? old[position]?.runIf : appended.source.runIf;
+      return { position, isForeach, hasCondition: conditionOf<unknown>(runIf) !== null };
     };
     const added = this.#appended.map(({ source, operation }, at) => {
       // A task that the same request removes again is not read.
@@ -188,8 +190,10 @@ class GraphEditor {
     return { ...changed, inserted: [...(task.inserted ?? []), [dependency, 1]] };
   }
 
-  /** Whether the task has the output of another in its prompt, or works on its elements. */
-  #refersTo({ inserted = [], foreach }: ReadTask, other: number): boolean {
+  /** Whether the task has the output of another in its prompt or its condition, or works on its elements. */
+  #refersTo({ inserted = [], foreach, runIf }: ReadTask, other: number): boolean {
+    const condition = conditionOf(runIf);
+    if (condition !== null && namedTasks(condition).includes(other)) return true;
     // With markdown, each dependency is inserted once as a section.
     const sections = this.#graph.inject === "markdown" ? 1 : 0;
     return foreach?.source === other || inserted.some(([task, factor]) => task === other && factor > sections);
@@ -206,6 +210,8 @@ class GraphEditor {
     };
     const rewired: ReadTask = { ...task, dependencies: ascending(task.dependencies.map(now)) };
     if (task.foreach !== undefined) rewired.foreach = { ...task.foreach, source: now(task.foreach.source) };
+    const condition = conditionOf(task.runIf);
+    if (condition !== null) rewired.runIf = { condition: renamed(condition, now) };
     if (task.inserted !== undefined) rewired.inserted = task.inserted.map(([other, factor]) => [now(other), factor]);
     if (task.alternatives !== undefined) rewired.alternatives = task.alternatives.map(now);
     return rewired;

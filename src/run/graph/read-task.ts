@@ -1,7 +1,8 @@
 /** Reads one task as its client wrote it: its edges by position, and what its prompt inserts. Faults name the field. */
 import type { Tier } from "../answers/tiers.ts";
 import type { CallBody } from "../../call.ts";
-import { TASK_REFERENCES_MAX } from "../../limits.ts";
+import { CONDITION_TERMS_MAX, TASK_REFERENCES_MAX } from "../../limits.ts";
+import { namedTasks, renamed, type Condition } from "../answers/condition.ts";
 import type { Faults } from "./faults.ts";
 import { referenceOf, tokensOf, type TaskReference } from "./refs.ts";
 import { templatesOf } from "./substitute.ts";
@@ -16,7 +17,8 @@ export type TaskSource = {
   /** A reference to the list whose elements it works on. */
   foreach: string | null;
   maxItems: number | null;
-  runIf: RunIf | null;
+  /** A condition names tasks by their ids, and adds them to the dependencies. */
+  runIf: RunIf<string> | null;
   maxRetries: number | null;
   fallback: string | null;
   alternatives: readonly string[];
@@ -34,10 +36,13 @@ export type ReadTask = Omit<CompiledTask, "first" | "slots" | "rank"> & {
   unusedReferences: readonly string[];
 };
 
+/** Another task: its position, whether it is a `foreach`, and whether its `run_if` is a condition on outputs. */
+export type FoundTask = { position: number; isForeach: boolean; hasCondition: boolean };
+
 /** What reading a task needs to know of the others. */
 export type TaskContext = {
-  /** The position of a task by its id, and whether it is a `foreach`. */
-  find: (id: string) => { position: number; isForeach: boolean } | null;
+  /** A task by its id; null = there is none. */
+  find: (id: string) => FoundTask | null;
   inject: Injection;
   faults: Faults;
   /** Names a field of the task from the root of the request. */
@@ -73,6 +78,7 @@ class TaskReader {
     const { id, dependencies, maxItems } = this.#source;
     dependencies.forEach((dependency, index) => this.#addStated(dependency, `dependencies[${index}]`));
     const foreach = this.#foreach();
+    const runIf = this.#runIf(foreach);
     for (const template of templatesOf(this.#source.body)) this.#scan(template);
     if (this.#context.inject === "markdown") for (const dependency of this.#dependencies) this.#insert(dependency, 1);
     const alternatives = this.#alternatives();
@@ -84,6 +90,7 @@ class TaskReader {
       ...this.#rules(),
     };
     if (foreach !== null) task.foreach = foreach;
+    if (runIf !== null && runIf !== "all_success") task.runIf = runIf;
     if (alternatives.length > 0) task.alternatives = alternatives;
     if (this.#inserted.size > 0) task.inserted = [...this.#inserted];
     if (this.#itemFactor > 0) task.itemFactor = this.#itemFactor;
@@ -92,9 +99,8 @@ class TaskReader {
 
   /** The options that are taken as they are; those of the default are left out. */
   #rules(): Partial<CompiledTask> {
-    const { runIf, maxRetries, fallback, contextLimitChars, tier, phase, estimatedDurationMs } = this.#source;
+    const { maxRetries, fallback, contextLimitChars, tier, phase, estimatedDurationMs } = this.#source;
     return {
-      ...(runIf !== null && runIf !== "all_success" && { runIf }),
       ...(maxRetries !== null && { maxRetries }),
       ...(fallback !== null && { fallback }),
       ...(contextLimitChars !== null && { contextLimitChars }),
@@ -110,7 +116,7 @@ class TaskReader {
   }
 
   /** Finds another task; null, with a fault, if there is none. */
-  #find(id: string, field: string): { position: number; isForeach: boolean } | null {
+  #find(id: string, field: string): FoundTask | null {
     const { find, faults, path } = this.#context;
     if (id === this.#source.id) {
       faults.add({ code: "self_reference", path: path(field), message: `task "${id}" depends on itself` });
@@ -170,6 +176,48 @@ class TaskReader {
         const message = `${template.slice(start, end)} needs foreach: only its slots have an element`;
         faults.add({ code: "invalid_reference", path: path("prompt"), message });
       } else this.#addReference(reference, template.slice(start, end));
+    }
+  }
+
+  /** When it starts; the tasks that a condition names must end before it. */
+  #runIf(foreach: Foreach | null): RunIf | null {
+    const { runIf } = this.#source;
+    if (runIf === null || typeof runIf === "string") return runIf;
+    if (!("condition" in runIf)) return runIf;
+    const { condition } = runIf;
+    const { faults, path } = this.#context;
+    const terms = namedTasks(condition).length;
+    if (terms > CONDITION_TERMS_MAX) {
+      const message = `has ${terms} comparisons; expected at most ${CONDITION_TERMS_MAX}`;
+      faults.add({ code: "too_large", path: path("run_if"), message });
+      return null;
+    }
+    const known = faults.list.length;
+    this.#checkTerms(condition, foreach);
+    if (faults.list.length > known) return null;
+    const placed = renamed(condition, (id) => this.#context.find(id)?.position ?? 0);
+    for (const position of namedTasks(placed)) this.#dependencies.add(position);
+    return { condition: placed };
+  }
+
+  /** A comparison is with one output, and what is an else needs a condition before it. */
+  #checkTerms(condition: Condition<string>, foreach: Foreach | null): void {
+    if ("all" in condition || "any" in condition) {
+      for (const part of "all" in condition ? condition.all : condition.any) this.#checkTerms(part, foreach);
+      return;
+    }
+    const id = "task" in condition ? condition.task : condition.otherwise;
+    const found = this.#find(id, "run_if");
+    if (found === null) return;
+    const refuse = (message: string): void =>
+      this.#context.faults.add({ code: "invalid_condition", path: this.#context.path("run_if"), message });
+    const isElement = foreach?.elementwise === true && foreach.source === found.position;
+    if ("task" in condition) {
+      if (found.isForeach && !isElement) refuse(`"${id}" is a foreach task; expected a task that has one output`);
+    } else if (!found.hasCondition) {
+      refuse(`"${id}" has no condition in its run_if, so nothing can be its else; expected a task that has one`);
+    } else if (found.isForeach) {
+      refuse(`"${id}" is a foreach task; expected a task of one call`);
     }
   }
 

@@ -5,6 +5,7 @@
  * pages, with their references.
  */
 import type { Tier } from "../answers/tiers.ts";
+import type { Condition } from "../answers/condition.ts";
 
 /** How ready tasks are ordered. `critical_path`: the longest rest first. `fifo`: as listed. `weight`: by length and dependents. */
 const SCHEDULES = ["critical_path", "fifo", "weight"] as const;
@@ -16,9 +17,16 @@ export type Injection = (typeof INJECTIONS)[number];
 
 /**
  * Which ended dependencies let a task start. `all_success`: all completed. `any`: at least one completed. `always`: whatever
- * they ended as. `atLeast`: so large a share of their slots completed.
+ * they ended as. `atLeast`: so large a share of their slots completed. `condition`: what it says of outputs holds, and all
+ * dependencies that it does not name completed. What conditions have skipped is not missing: the rules count it neither as a
+ * success nor as a failure, and a task all of whose dependencies they have skipped is skipped with them.
  */
-export type RunIf = "all_success" | "any" | "always" | { atLeast: number };
+export type RunIf<Task = number> =
+  | "all_success"
+  | "any"
+  | "always"
+  | { atLeast: number }
+  | { condition: Condition<Task> };
 
 /** Names and array indexes from a JSON value to one of its parts; empty = the whole value. */
 export type JsonPath = readonly (string | number)[];
@@ -118,4 +126,9 @@ export function positionsOf(tasks: readonly Pick<CompiledTask, "id" | "removed">
     if (removed === undefined) positions.set(id, position);
   });
   return positions;
+}
+
+/** The condition of a task's `run_if` on outputs; null = it has none. */
+export function conditionOf<Task>(runIf: RunIf<Task> | null | undefined): Condition<Task> | null {
+  return typeof runIf === "object" && runIf !== null && "condition" in runIf ? runIf.condition : null;
 }

@@ -1,5 +1,6 @@
 /** Which gate of a cascade stops the answer of an attempt. */
-import { jsonInAnswer, valueAt } from "../answers/answer-json.ts";
+import { jsonInAnswer } from "../answers/answer-json.ts";
+import { compared } from "../answers/json-gate.ts";
 import { votedText } from "../answers/voted-text.ts";
 import type { Cascade, Gate, JsonGate, Outcome } from "../../call.ts";
 
@@ -31,13 +32,6 @@ function gateOfAnswer(answer: Extract<Outcome, { kind: "success" }>): Gate | nul
 }
 
 /** Whether a condition holds. An answer without such a value cannot show that it does not. */
-function holds(text: string, { key, operator, value }: JsonGate): boolean {
-  const found = valueAt(jsonInAnswer(text), key);
-  if (found === undefined) return true;
-  if (operator === "==") return found === value;
-  if (operator === "!=") return found !== value;
-  if (typeof found !== "number" || typeof value !== "number") return true;
-  if (operator === "<") return found < value;
-  if (operator === "<=") return found <= value;
-  return operator === ">" ? found > value : found >= value;
+function holds(text: string, gate: JsonGate): boolean {
+  return compared(jsonInAnswer(text), gate) ?? true;
 }

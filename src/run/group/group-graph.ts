@@ -1,8 +1,9 @@
 /** The graph of a group in memory: its tasks, which of their slots may start, and the rules for a slot that ends. */
+import { holds } from "../answers/condition.ts";
 import { Frontier, type Advance, type SlotEnding } from "../graph/frontier.ts";
 import { sinksOf } from "../graph/measured-path.ts";
 import { tierOf } from "../graph/tiers.ts";
-import type { CompiledGraph, CompiledTask, JsonPath, PlanState } from "../graph/types.ts";
+import { conditionOf, type CompiledGraph, type CompiledTask, type JsonPath, type PlanState } from "../graph/types.ts";
 import type { Tier } from "../answers/tiers.ts";
 import type { Reason } from "../../errors.ts";
 import type { SlotRecord } from "./record.ts";
@@ -14,17 +15,27 @@ export type ElementSource = { slotId: number; task: string; path: JsonPath };
 /** How many elements it has, or why it is none. */
 export type ElementCount = { ok: true; count: number } | { ok: false; reason: Reason };
 
+/** What a graph reads of the answers of its slots. */
+export type GraphReads = {
+  /** How many elements a `foreach` task has, or why it has none. */
+  countElements: (source: ElementSource) => ElementCount;
+  /** The output of a slot that has ended; null = it has none. */
+  outputOf: (slotId: number) => string | null;
+};
+
 export class GroupGraph {
   #compiled: CompiledGraph;
   #frontier: Frontier;
   readonly #groupSeq: number;
-  readonly #countElements: (source: ElementSource) => ElementCount;
+  readonly #reads: GraphReads;
+  /** Slots that conditions have skipped: their state alone does not say so. */
+  readonly #unmet = new Set<number>();
   #sinks: ReadonlySet<number> | null = null;
 
-  constructor(compiled: CompiledGraph, groupSeq: number, countElements: (source: ElementSource) => ElementCount) {
+  constructor(compiled: CompiledGraph, groupSeq: number, reads: GraphReads) {
     this.#compiled = compiled;
     this.#groupSeq = groupSeq;
-    this.#countElements = countElements;
+    this.#reads = reads;
     this.#frontier = this.#newFrontier();
   }
 
@@ -55,24 +66,49 @@ export class GroupGraph {
     this.#compiled = compiled;
     this.#sinks = null;
     this.#frontier = this.#newFrontier();
-    const all = this.#frontier.start();
-    for (let index = 0; index < compiled.slots; index++) {
+    const first = this.#frontier.start();
+    const then = this.#frontier.restored(this.endings(compiled.slots, stateOf));
+    return {
+      ready: [...first.ready, ...then.ready],
+      skipped: [...first.skipped, ...then.skipped],
+      unfed: [...first.unfed, ...then.unfed],
+      absent: [...first.absent, ...then.absent],
+    };
+  }
+
+  /** A condition has skipped a slot, now or before a restart. */
+  noteUnmet(index: number): void {
+    this.#unmet.add(index);
+  }
+
+  /** How those of the first `count` slots ended that have. */
+  *endings(count: number, stateOf: (index: number) => SlotState): Generator<readonly [number, SlotEnding]> {
+    for (let index = 0; index < count; index++) {
       const state = stateOf(index);
-      if (!isFinalState(state)) continue;
-      const { ready, skipped, unfed, absent } = this.#frontier.ended(index, endingOf(state));
-      for (const at of ready) all.ready.push(at);
-      for (const slot of skipped) all.skipped.push(slot);
-      for (const at of unfed) all.unfed.push(at);
-      for (const range of absent) all.absent.push(range);
+      if (isFinalState(state)) yield [index, this.#unmet.has(index) ? "unmet" : endingOf(state)];
     }
-    return all;
   }
 
   #newFrontier(): Frontier {
-    return new Frontier(this.#compiled, (task) => {
+    const countElements = (task: number): number | null => {
       const elements = this.elementsOf(task);
       return elements.ok ? elements.count : null;
-    });
+    };
+    return new Frontier(this.#compiled, countElements, (task, index) => this.#conditionHolds(task, index));
+  }
+
+  #conditionHolds(position: number, index: number): boolean {
+    const { runIf, foreach: each, first } = this.task(position);
+    const condition = conditionOf(runIf);
+    if (condition === null) throw new Error(`task ${position} has no condition`);
+    const outputOf = (named: number): string | null => {
+      // Of the source of a pipeline, the output that the slot works on.
+      const offset = each?.elementwise === true && each.source === named ? index - first : 0;
+      const { first: place } = this.task(this.#frontier.answering(named));
+      return this.#reads.outputOf(slotIdOf(this.#groupSeq, place + offset));
+    };
+    const isDeclined = (named: number): boolean => this.#frontier.isDeclined(named);
+    return holds(condition, { outputOf, isDeclined, slots: this.#compiled.slots });
   }
 
   /** A task by its position. */
@@ -91,7 +127,7 @@ export class GroupGraph {
   elementsOf(position: number): ElementCount {
     const source = this.sourceOf(position);
     if (source === null) throw new Error(`task ${position} has no elements: it is not a foreach`);
-    return this.#countElements(source);
+    return this.#reads.countElements(source);
   }
 
   /** The array of which a `foreach` task makes its slots; null if it is no such task, or a pipeline. */

@@ -456,15 +456,17 @@ export class Group {
     if (!this.done) return "running";
     if (this.isUndecided) return "escalated";
     const isWhole = this.graph?.isWhole ?? true;
-    const replaced = this.graph?.frontier.replacedSlots ?? 0;
-    if (isWhole && this.counts.completed + replaced === this.presentSlots) return "completed";
+    const { replacedSlots: replaced = 0, unmetSlots: unmet = 0 } = this.graph?.frontier ?? {};
+    // What conditions have skipped is not missing.
+    const wanted = this.presentSlots - unmet;
+    if (isWhole && this.counts.completed + replaced === wanted) return "completed";
     if (this.#isCancelled) return "cancelled";
     if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
     // What a stop has cancelled is not missing.
-    const failed = this.counts.failed - (this.graph?.frontier.replacedSlots ?? 0);
+    const failed = this.counts.failed - replaced;
     const stopped = this.#drained?.cause === "stop";
-    if (stopped && failed + this.counts.skipped === 0) return "completed";
-    const expected = this.presentSlots - (stopped ? this.counts.cancelled : 0);
+    if (stopped && failed + this.counts.skipped - unmet === 0) return "completed";
+    const expected = wanted - (stopped ? this.counts.cancelled : 0);
     // Divided, because a product like 0.7 * 10 is above 7.
     if ((this.counts.completed + replaced) / expected >= (this.#header.atLeast ?? Infinity)) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
@@ -475,8 +477,9 @@ export class Group {
     if (!this.done || this.#header.atLeast === undefined) return null;
     const missing: number[] = [];
     for (let index = 0; index < this.#header.count && missing.length < MISSING_LISTED_MAX; index++) {
-      const exists = this.graph?.frontier.isAbsent(index) !== true;
-      if (exists && this.stateOf(index) !== "completed") missing.push(index);
+      const { frontier } = this.graph ?? {};
+      const isWanted = frontier?.isAbsent(index) !== true && frontier?.isUnmet(index) !== true;
+      if (isWanted && this.stateOf(index) !== "completed") missing.push(index);
     }
     return missing;
   }
@@ -507,7 +510,8 @@ export class Group {
 
   metrics(nowMs: number): GroupMetrics {
     const wallMs = this.#wallMs(nowMs);
-    const tried = this.#ended.length - (this.#drained?.cause === "stop" ? this.counts.cancelled : 0);
+    const stopped = this.#drained?.cause === "stop" ? this.counts.cancelled : 0;
+    const tried = this.#ended.length - stopped - (this.graph?.frontier.unmetSlots ?? 0);
     const narrowedBy = this.narrowedBy(nowMs);
     return {
       wall_ms: wallMs,

@@ -153,10 +153,11 @@ function takeAdvance(
 ): void {
   const { compiled, frontier } = graph;
   const { seq } = group.header;
-  for (const { index: at, because } of skipped) {
+  for (const { index: at, because, isUnmet } of skipped) {
     const dependency = compiled.tasks[because]?.id ?? "";
     const record = recordOf(state, slotIdOf(seq, at));
-    const reason = { reason: "dependency_failed", dependency } as const;
+    const reason = { reason: isUnmet === true ? "condition_not_met" : "dependency_failed", dependency } as const;
+    if (isUnmet === true) graph.noteUnmet(at);
     finishSlot(state, group, { ...record, state: "skipped", reason }, {}, nowMs);
   }
   for (const at of unfed) {

@@ -9,7 +9,6 @@ import type { SlotRecord } from "../group/record.ts";
 import { FRESH } from "../gates/choose.ts";
 import { sendable } from "../gates/sendable.ts";
 import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Target } from "../leases/shard.ts";
-import { endingOf } from "../group/group-graph.ts";
 import { groupSeqOf, indexOf, isFinalState } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { StoredProviderPage } from "./provider-settle.ts";
@@ -177,6 +176,7 @@ export function restoreSlot(state: EngineState, group: Group, record: SlotRecord
   group.addAttempt(record.latencyMs, record);
   if (isFinalState(record.state)) group.addEnded(record);
   if (record.replay?.of !== undefined) group.replayed += 1;
+  if (record.reason?.reason === "condition_not_met") group.graph?.noteUnmet(indexOf(record.id));
   if (record.state === "queued") state.restoreTried(record);
 }
 
@@ -192,14 +192,10 @@ export function restoreGraph(
   if (group.graph === null) return;
   const { frontier } = group.graph;
   if (absent !== null) frontier.restoreStopped(absent);
-  const ready = absent === null ? frontier.start().ready : [];
-  for (let index = 0; index < group.header.count; index++) {
-    const slot = group.stateOf(index);
-    if (!isFinalState(slot)) continue;
-    // What else this skips has a row of its own, because it was stored together with this end.
-    for (const at of frontier.ended(index, endingOf(slot)).ready) ready.push(at);
-  }
-  enqueueReady(state, group, ready);
+  const first = absent === null ? frontier.start().ready : [];
+  // What else this skips has a row of its own, because it was stored together with these ends.
+  const { ready } = frontier.restored(group.graph.endings(group.header.count, (index) => group.stateOf(index)));
+  enqueueReady(state, group, [...first, ...ready]);
 }
 
 /**

@@ -26,7 +26,11 @@ function after(
   ...ends: readonly (readonly [number, "completed" | "failed"])[]
 ) {
   const graph = compiled(tasks);
-  const frontier = new Frontier(graph, () => 2);
+  const frontier = new Frontier(
+    graph,
+    () => 2,
+    () => true,
+  );
   frontier.start();
   const lines = new Lines().add(0, "group_started", { count: graph.slots, tasks: graph.tasks.length });
   const skipped = new Set<number>();

@@ -6,8 +6,8 @@ import { isRecord, numberOf, textOf } from "../line.ts";
 /** A task; others are named by their position in the list. */
 export type Task = MeasuredTask & {
   id: string;
-  /** Which of its dependencies let it start. */
-  runIf: RunIf;
+  /** Which of its dependencies let it start. `condition`: what their outputs say, which the log does not have. */
+  runIf: Exclude<RunIf, { condition: unknown }> | "condition";
   tier: string | null;
   phase: string | null;
   estimatedMs: number | null;
@@ -56,8 +56,8 @@ function taskOf(task: Readonly<Record<string, unknown>>, count: number): Task {
   };
 }
 
-function runIfOf(value: unknown): RunIf {
-  if (isRecord(value)) return { atLeast: numberOf(value, "at_least") };
+function runIfOf(value: unknown): Task["runIf"] {
+  if (isRecord(value)) return "at_least" in value ? { atLeast: numberOf(value, "at_least") } : "condition";
   return value === "any" || value === "always" ? value : "all_success";
 }
 

@@ -61,6 +61,8 @@ class Skips {
       if (each?.source !== dependency || lostSlots === slots) lost += lostSlots;
     }
     if (runIf === "all_success") return lost > 0;
+    // If all that it names is lost, no output lets it start. What an output says is not known here.
+    if (runIf === "condition") return lost > 0 && lost === all;
     if (runIf === "any") return lost > 0 && lost === all;
     return all - lost < runIf.atLeast * all;
   }

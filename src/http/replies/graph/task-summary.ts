@@ -24,6 +24,7 @@ export class TaskSummary {
   #isReplayed = false;
   #longestMs = 0;
   #fallbacks = 0;
+  #unmet = 0;
   #error: WireError | null = null;
   #model: string | null = null;
 
@@ -42,6 +43,7 @@ export class TaskSummary {
     this.#isReplayed ||= slot.replayed === true;
     this.#longestMs = Math.max(this.#longestMs, slot.latencyMs);
     if (slot.state === "completed" && slot.reason !== null) this.#fallbacks += 1;
+    if (slot.reason?.reason === "condition_not_met") this.#unmet += 1;
     this.#error ??= taskError(slot);
     this.#model ??= slot.model;
   }
@@ -50,7 +52,8 @@ export class TaskSummary {
     const count = (state: SlotView["state"]): number => this.#states.get(state) ?? 0;
     // A foreach over nothing is done; an alternative that was not needed is not.
     if (this.#slots === 0) return this.#task.foreach === undefined ? "skipped" : "completed";
-    if (count("completed") === this.#slots) return "completed";
+    // What a condition has skipped of a foreach is not missing.
+    if (count("completed") > 0 && count("completed") + this.#unmet === this.#slots) return "completed";
     if (count("running") > 0) return "running";
     if (count("queued") > 0) return count("queued") === this.#slots ? "queued" : "running";
     if (count("completed") > 0) return "partial";

@@ -2,13 +2,19 @@
  * A plan that runs while it is written: its tasks are added line by line, each by itself. A task can only refer to those of
  * earlier lines, which may have started, so no line can make a cycle. Positions and slots of tasks never change.
  */
-import { FALLBACK_CHARS_MAX, FOREACH_ITEMS_DEFAULT, GRAPH_EDGES_MAX, GRAPH_FAULTS_MAX } from "../../../limits.ts";
+import {
+  CONDITIONS_CHARS_MAX,
+  FALLBACK_CHARS_MAX,
+  FOREACH_ITEMS_DEFAULT,
+  GRAPH_EDGES_MAX,
+  GRAPH_FAULTS_MAX,
+} from "../../../limits.ts";
 import { GRAPH_SLOTS_MAX, GRAPH_TASKS_MAX } from "../../../limits.ts";
-import { linkAlternatives, placeTasks } from "../compile.ts";
+import { conditionCharsOf, linkAlternatives, placeTasks } from "../compile.ts";
 import { Faults } from "../faults.ts";
 import { unplaced } from "../patch.ts";
 import { readTask, type ReadTask, type TaskSource } from "../read-task.ts";
-import { positionsOf, type CompiledGraph, type PlanFault, type PlanState } from "../types.ts";
+import { conditionOf, positionsOf, type CompiledGraph, type PlanFault, type PlanState } from "../types.ts";
 
 /** The task of a line, which counts from 1. */
 export type PlanTask = { line: number; task: TaskSource };
@@ -59,6 +65,7 @@ class PlanAppender {
   #slots: number;
   #edges: number;
   #fallbackChars: number;
+  #conditionChars: number;
   /** The slots of each task by its position. */
   readonly #widths: number[];
 
@@ -69,6 +76,7 @@ class PlanAppender {
     this.#slots = graph.slots;
     this.#edges = graph.tasks.reduce((sum, { dependencies }) => sum + dependencies.length, 0);
     this.#fallbackChars = graph.tasks.reduce((sum, { fallback }) => sum + (fallback?.length ?? 0), 0);
+    this.#conditionChars = graph.tasks.reduce((sum, task) => sum + conditionCharsOf(task), 0);
     this.#widths = graph.tasks.map(({ slots }) => slots);
   }
 
@@ -79,7 +87,9 @@ class PlanAppender {
     const faults = new Faults();
     const find = (id: string) => {
       const position = this.#positions.get(id);
-      return position === undefined ? null : { position, isForeach: this.#tasks[position]?.foreach !== undefined };
+      if (position === undefined) return null;
+      const { foreach, runIf } = this.#tasks[position] ?? {};
+      return { position, isForeach: foreach !== undefined, hasCondition: conditionOf(runIf) !== null };
     };
     const task = readTask(source, { find, inject: this.#graph.inject, faults, path: (field) => field });
     const messages = faults.list.map(({ path, message }) => `${path}: ${message}`);
@@ -92,6 +102,7 @@ class PlanAppender {
     this.#slots += width;
     this.#edges += task.dependencies.length;
     this.#fallbackChars += task.fallback?.length ?? 0;
+    this.#conditionChars += conditionCharsOf(task);
     return null;
   }
 
@@ -111,6 +122,8 @@ class PlanAppender {
     if (this.#tasks.length >= GRAPH_TASKS_MAX) return tooMany("tasks", GRAPH_TASKS_MAX);
     if (this.#edges + task.dependencies.length > GRAPH_EDGES_MAX) return tooMany("edges", GRAPH_EDGES_MAX);
     if (this.#slots + this.#widthOf(task) > GRAPH_SLOTS_MAX) return tooMany("calls", GRAPH_SLOTS_MAX);
+    if (this.#conditionChars + conditionCharsOf(task) > CONDITIONS_CHARS_MAX)
+      return tooMany("characters of conditions", CONDITIONS_CHARS_MAX);
     const chars = this.#fallbackChars + (task.fallback?.length ?? 0);
     return chars > FALLBACK_CHARS_MAX ? tooMany("characters of fallback texts", FALLBACK_CHARS_MAX) : null;
   }

@@ -255,4 +255,40 @@ describe("warnings", () => {
     expect(codes([taskOf("a", "012345678")])).toEqual(["short_prompt"]);
     expect(codes([taskOf("a", "0123456789")])).toEqual([]);
   });
+
+  it("reads the tasks that a condition names as dependencies, and refuses those that have no one output", () => {
+    const test = { kind: "equals", text: "x" } as const;
+    const on = (task: string) => ({ condition: { task, test } });
+    const { graph } = valid([
+      taskOf("a"),
+      taskOf("b", { runIf: on("a") }),
+      taskOf("c", { runIf: { condition: { otherwise: "b" } } }),
+    ]);
+    expect(graph.tasks.map(({ dependencies, runIf }) => [dependencies, runIf])).toEqual([
+      [[], undefined],
+      [[0], { condition: { task: 0, test } }],
+      [[1], { condition: { otherwise: 1 } }],
+    ]);
+    const each = taskOf("each", { foreach: "{{a.output.json}}" });
+    expect(faultsOf([taskOf("a"), each, taskOf("b", { runIf: on("each") })])).toEqual([
+      "invalid_condition tasks[2].run_if",
+    ]);
+    expect(faultsOf([taskOf("a"), each, taskOf("b", { foreach: "{{each.outputs}}", runIf: on("each") })])).toEqual([]);
+    expect(faultsOf([taskOf("a"), taskOf("b", { runIf: { condition: { otherwise: "a" } } })])).toEqual([
+      "invalid_condition tasks[1].run_if",
+    ]);
+    expect(faultsOf([taskOf("a", { runIf: on("a") })])).toEqual(["self_reference tasks[0].run_if"]);
+    expect(faultsOf([taskOf("a", { runIf: on("nobody") })])).toEqual(["unknown_dependency tasks[0].run_if"]);
+    expect(faultsOf([taskOf("a", { runIf: on("b") }), taskOf("b", { runIf: on("a") })])).toEqual(["cycle -"]);
+  });
+
+  it("bounds the comparisons of a condition, and the conditions of a graph", () => {
+    const terms = (count: number, text: string) => ({
+      condition: { any: Array.from({ length: count }, () => ({ task: "a", test: { kind: "equals" as const, text } })) },
+    });
+    expect(faultsOf([taskOf("a"), taskOf("b", { runIf: terms(16, "x") })])).toEqual([]);
+    expect(faultsOf([taskOf("a"), taskOf("b", { runIf: terms(17, "x") })])).toEqual(["too_large tasks[1].run_if"]);
+    const long = Array.from({ length: 20 }, (_, at) => taskOf(`b${at}`, { runIf: terms(16, "x".repeat(900)) }));
+    expect(faultsOf([taskOf("a"), ...long])).toEqual(["too_large -"]);
+  });
 });

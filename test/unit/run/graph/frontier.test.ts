@@ -18,8 +18,12 @@ function graphOf(drawn: readonly Drawn[]): { tasks: CompiledTask[]; slots: numbe
   return { tasks, slots: first };
 }
 
-function frontier(drawn: readonly Drawn[], elements: (task: number) => number | null = () => null): Frontier {
-  return new Frontier(graphOf(drawn), elements);
+function frontier(
+  drawn: readonly Drawn[],
+  elements: (task: number) => number | null = () => null,
+  holds: (task: number) => boolean = () => true,
+): Frontier {
+  return new Frontier(graphOf(drawn), elements, holds);
 }
 
 const NOTHING: Advance = { ready: [], skipped: [], unfed: [], absent: [] };
@@ -155,6 +159,65 @@ describe("the frontier of a graph", () => {
     expect([0, 1].map((index) => tried.isLost(index))).toEqual([true, true]);
   });
 
+  it("skips a task whose condition does not hold, starts its else, and merges the branch that was taken", () => {
+    const test = { kind: "equals", text: "x" } as const;
+    const tasks: Drawn[] = [
+      { dependencies: [] },
+      { dependencies: [0], runIf: { condition: { task: 0, test } } },
+      { dependencies: [1], runIf: { condition: { otherwise: 1 } } },
+      { dependencies: [1] },
+      { dependencies: [1, 2], runIf: { atLeast: 1 } },
+    ];
+    const branches = (taken: boolean): Frontier => {
+      const graph: Frontier = frontier(
+        tasks,
+        () => null,
+        (task) => (task === 2 ? graph.isDeclined(1) : taken),
+      );
+      graph.start();
+      return graph;
+    };
+    const declined = branches(false);
+    expect(declined.ended(0, "completed")).toEqual({
+      ...NOTHING,
+      ready: [2],
+      skipped: [
+        { index: 1, because: 0, isUnmet: true },
+        { index: 3, because: 1, isUnmet: true },
+      ],
+    });
+    expect(declined.unmetSlots).toBe(2);
+    expect(declined.ended(2, "completed").ready).toEqual([4]);
+    const taken = branches(true);
+    expect(taken.ended(0, "completed").ready).toEqual([1]);
+    expect(taken.ended(1, "completed")).toEqual({
+      ...NOTHING,
+      ready: [3, 4],
+      skipped: [{ index: 2, because: 1, isUnmet: true }],
+    });
+    expect(
+      branches(false)
+        .ended(0, "failed")
+        .skipped.map(({ isUnmet }) => isUnmet),
+    ).toEqual(Array(4).fill(undefined));
+  });
+
+  it("starts no else of a branch that was not taken itself", () => {
+    const test = { kind: "equals", text: "x" } as const;
+    const nested: Frontier = frontier(
+      [
+        { dependencies: [] },
+        { dependencies: [0], runIf: { condition: { task: 0, test } } },
+        { dependencies: [1], runIf: { condition: { task: 1, test } } },
+        { dependencies: [2], runIf: { condition: { otherwise: 2 } } },
+      ],
+      () => null,
+      (task) => task === 3 && nested.isDeclined(2),
+    );
+    nested.start();
+    expect(nested.ended(0, "completed").skipped.map(({ index }) => index)).toEqual([1, 2, 3]);
+  });
+
   it("starts nothing once it was stopped, and one slot represents a foreach whose elements are not known", () => {
     const stopped = frontier(
       [{ dependencies: [] }, { dependencies: [0], slots: 4, foreach: { source: 0, path: [] } }],
@@ -171,8 +234,7 @@ describe("random graphs", () => {
   it("release, skip and leave out exactly the slots that a reference does, whatever ends in whatever order", () => {
     fc.assert(
       fc.property(graphs, (drawn) => {
-        const tested = frontierOf(drawn);
-        const endings = play(drawn, tested);
+        const { tested, endings } = play(drawn);
         expect(stateOf(drawn, tested)).toEqual(referenceOf(drawn, endings));
       }),
       { numRuns: 500 },
@@ -182,13 +244,13 @@ describe("random graphs", () => {
   it("are in the same state after a restart, which gives the ended slots in another order", () => {
     fc.assert(
       fc.property(graphs, fc.double({ min: 0, max: 1, noNaN: true }), (drawn, share) => {
-        const before = frontierOf(drawn);
-        const endings = play(drawn, before, share);
-        const after = frontierOf(drawn);
+        const { tested: before, endings } = play(drawn, share);
+        const after = frontierOf(drawn, endings);
         after.start();
-        for (const [index, ending] of [...endings].sort(([a], [b]) => a - b)) after.ended(index, ending);
+        after.restored([...endings].sort(([a], [b]) => a - b));
         expect(stateOf(drawn, after)).toEqual(stateOf(drawn, before));
         expect(after.blocked).toBe(before.blocked);
+        expect(after.unmetSlots).toBe(before.unmetSlots);
         expect(after.absentSlots).toBe(before.absentSlots);
       }),
       { numRuns: 500 },
@@ -197,12 +259,13 @@ describe("random graphs", () => {
 });
 
 /** Ends ready slots in a random order, a share of them or all. Returns every ending, those of skipped slots among them. */
-function play(drawn: DrawnGraph, tested: Frontier, share = 1): Map<number, SlotEnding> {
+function play(drawn: DrawnGraph, share = 1): { tested: Frontier; endings: Map<number, SlotEnding> } {
   const endings = new Map<number, SlotEnding>();
+  const tested = frontierOf(drawn, endings);
   const ready: number[] = [];
   const take = (advance: Advance): void => {
     for (const index of advance.ready) ready.push(index);
-    for (const { index } of advance.skipped) endings.set(index, "other");
+    for (const { index, isUnmet } of advance.skipped) endings.set(index, isUnmet === true ? "unmet" : "other");
     for (const index of advance.unfed) endings.set(index, "failed");
   };
   take(tested.start());
@@ -215,7 +278,7 @@ function play(drawn: DrawnGraph, tested: Frontier, share = 1): Map<number, SlotE
     endings.set(index, ending);
     take(tested.ended(index, ending));
   }
-  return endings;
+  return { tested, endings };
 }
 
 /** By slot: absent, blocked, or released, ended or skipped. */

@@ -30,7 +30,11 @@ describe("strict tiers of a graph", () => {
 
   it("start a tier when the last task of the tier before it has ended, even if that one failed", () => {
     const { graph } = valid([taskOf("late"), taskOf("a", { tier: 0 }), taskOf("b", { tier: 0 })], { tiers: "strict" });
-    const frontier = new Frontier(graph, () => null);
+    const frontier = new Frontier(
+      graph,
+      () => null,
+      () => true,
+    );
     expect(frontier.start().ready).toEqual([1, 2]);
     expect(frontier.ended(1, "completed").ready).toEqual([]);
     expect(frontier.isHeld(0)).toBe(true);
@@ -40,7 +44,11 @@ describe("strict tiers of a graph", () => {
 
   it("skip tiers that no task has", () => {
     const { graph } = valid([taskOf("a", { tier: 1 }), taskOf("b")], { tiers: "strict" });
-    const frontier = new Frontier(graph, () => null);
+    const frontier = new Frontier(
+      graph,
+      () => null,
+      () => true,
+    );
     expect(frontier.start().ready).toEqual([0]);
     expect(frontier.ended(0, "completed").ready).toEqual([1]);
   });
@@ -52,7 +60,11 @@ describe("strict tiers of a graph", () => {
         fc.array(fc.constantFrom<Tier>(0, 1, 2), { minLength: 14, maxLength: 14 }),
         (drawn, draws) => {
           const tasks = tiered(drawn.tasks, draws);
-          const frontier = new Frontier({ ...drawn, tasks, tiers: "strict" }, (task) => drawn.elements[task] ?? null);
+          const frontier = new Frontier(
+            { ...drawn, tasks, tiers: "strict" },
+            (task) => drawn.elements[task] ?? null,
+            () => true,
+          );
           const { order, open } = play(drawn, tasks, frontier);
           expect(open).toBe(0);
           expect(frontier.blocked).toBe(0);

@@ -16,7 +16,10 @@ type Drawn = Pick<CompiledTask, "id" | "dependencies"> & Partial<CompiledTask>;
 function groupOf(drawn: readonly Drawn[]): { group: Group; graph: GroupGraph; state: EngineState } {
   const tasks = drawn.map((task, first) => ({ first, slots: 1, rank: 0, ...task }));
   const rules = { version: 1, schedule: "fifo", onError: "continue", inject: "template" } as const;
-  const graph = new GroupGraph({ ...rules, tasks, slots: tasks.length }, 1, () => ({ ok: true, count: 1 }));
+  const graph = new GroupGraph({ ...rules, tasks, slots: tasks.length }, 1, {
+    countElements: () => ({ ok: true, count: 1 }),
+    outputOf: () => null,
+  });
   graph.frontier.start();
   const group = new Group(makeHeader({ count: tasks.length, graph: { tasks: tasks.length } }), graph);
   return { group, graph, state: new TestEngine().state };

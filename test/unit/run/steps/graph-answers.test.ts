@@ -16,7 +16,7 @@ const TASKS = [
 
 function groupOf(): { group: Group; graph: GroupGraph } {
   const compiled = valid(TASKS).graph;
-  const graph = new GroupGraph(compiled, 1, () => ({ ok: true, count: 0 }));
+  const graph = new GroupGraph(compiled, 1, { countElements: () => ({ ok: true, count: 0 }), outputOf: () => null });
   const stopWhen = { kind: "n_success", n: 1, shadow: false } as const;
   return { group: new Group(makeHeader({ seq: 1, count: 3, stopWhen, tiers: "priority" }), graph), graph };
 }

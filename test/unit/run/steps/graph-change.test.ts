@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { hasTaskStarted } from "../../../../durable-objects/run/groups/change-graph.ts";
 import { Group } from "../../../../src/run/group/group.ts";
 import { GroupGraph, type ElementCount, type ElementSource } from "../../../../src/run/group/group-graph.ts";
-import { indexOf, isFinalState } from "../../../../src/run/queue/slot.ts";
+import { indexOf } from "../../../../src/run/queue/slot.ts";
 import type { Advance } from "../../../../src/run/graph/frontier.ts";
 import { patchGraph, type PatchOperation } from "../../../../src/run/graph/patch.ts";
 import type { CompiledGraph, CompiledTask } from "../../../../src/run/graph/types.ts";
@@ -20,11 +20,12 @@ class Running {
   readonly group: Group;
   readonly graph: GroupGraph;
   readonly ready: number[] = [];
+  readonly #unmet = new Set<number>();
 
   constructor(drawn: DrawnGraph) {
     this.#drawn = drawn;
     const compiled: CompiledGraph = { ...rules, tasks: drawn.tasks, slots: drawn.slots };
-    this.graph = new GroupGraph(compiled, 1, this.countElements);
+    this.graph = new GroupGraph(compiled, 1, this);
     const header = makeHeader({ seq: 1, count: drawn.slots, graph: { tasks: drawn.tasks.length } });
     this.group = new Group(header, this.graph);
     this.take(this.graph.frontier.start());
@@ -39,9 +40,19 @@ class Running {
       : { ok: true, count };
   };
 
+  /** What a slot answers, if it completes. */
+  readonly outputOf = (slotId: number): string | null =>
+    this.group.stateOf(indexOf(slotId)) === "completed" ? String((3 * indexOf(slotId)) % 10) : null;
+
   take({ ready, skipped, unfed }: Advance): void {
     this.ready.push(...ready);
-    for (const { index } of skipped) if (this.group.stateOf(index) === "queued") this.group.step(index, "skipped", 0);
+    for (const { index, isUnmet } of skipped) {
+      if (this.group.stateOf(index) !== "queued") continue;
+      this.group.step(index, "skipped", 0);
+      if (isUnmet !== true) continue;
+      this.#unmet.add(index);
+      this.graph.noteUnmet(index);
+    }
     for (const index of unfed) if (this.group.stateOf(index) === "queued") this.group.step(index, "failed", 0);
   }
 
@@ -80,13 +91,10 @@ class Running {
 
   /** Each slot as a restart finds it: from the graph and the states that are stored. */
   restored(): string[] {
-    const graph = new GroupGraph(this.graph.compiled, 1, this.countElements);
+    const graph = new GroupGraph(this.graph.compiled, 1, this);
+    for (const index of this.#unmet) graph.noteUnmet(index);
     graph.frontier.start();
-    for (const index of this.#indexes()) {
-      const state = this.group.stateOf(index);
-      if (isFinalState(state))
-        graph.frontier.ended(index, state === "completed" || state === "failed" ? state : "other");
-    }
+    graph.frontier.restored(graph.endings(this.group.header.count, (index) => this.group.stateOf(index)));
     return this.shown(graph);
   }
 
