@@ -52,6 +52,9 @@ describe("fanout run", () => {
     ["find_verify_write", { claims: expect.any(Number), unchecked: 0, report: expect.any(String) }],
     ["review_panel", { mean: expect.any(Number), reviews: expect.any(Array), decision: expect.any(String) }],
     ["map_reduce", { parts: 12, lost: 0, summary: expect.any(String) }],
+    ["best_of_n", { answers: 4, unverified: 0, held: expect.any(Number) }],
+    ["debate", { rounds: 2, decided: expect.any(Boolean), verdicts: [expect.any(Object), expect.any(Object)] }],
+    ["plan_execute_judge", { plans: expect.any(Number), results: expect.any(Array), answer: expect.any(String) }],
   ])("runs %s, prints its result last, and says what it cost and how long it took", async (name, result) => {
     const ended = await fanout([
       "run",
