@@ -192,7 +192,7 @@ async function permitOf(
     const started = credits.start(lender, { callId, ageMs, facts, onLost, targetOf }, waitUntil);
     if (started !== null) return { granted: permitInCredit(started), group: watchOf(started.group) };
   }
-  const place = isFirst ? credits.place(runId) : null;
+  const place = isFirst ? credits.place(runId, ageMs) : null;
   const labelled = place === null ? request : { ...request, label: place.label };
   const granted = await acquire(run, labelled, watch);
   if (granted?.ok !== true) return { granted, group: NO_GROUP };

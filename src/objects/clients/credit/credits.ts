@@ -10,6 +10,7 @@ import type { CallLabel, WindowGroup } from "../../../run/leases/concurrency-win
 import type { CreditReport, CreditRequest } from "../../../run/credit/terms.ts";
 import type { Target } from "../../../run/leases/shard.ts";
 import {
+  ARRIVAL_LOOK_MS,
   CREDIT_AFTER_CALLS,
   CREDIT_HANDOVER_MS,
   CREDIT_IDLE_MS,
@@ -19,6 +20,7 @@ import {
   CREDIT_RUNS_MAX,
   CREDIT_TTL_MS,
   CREDIT_UPSTREAMS_MAX,
+  STOOD_STILL_MS_MIN,
   WINDOW_SLIDES_MAX,
 } from "../../../limits.ts";
 import type { Permit, SingleSettlement } from "../../methods/calls.ts";
@@ -114,10 +116,10 @@ export class InstanceCredits {
   }
 
   /** The place of a call that the run object starts in the windows of this instance; null = the object keeps them. */
-  place(runId: string): { label: CallLabel & { creditId: string }; group: WindowGroup } | null {
+  place(runId: string, ageMs: number): { label: CallLabel & { creditId: string }; group: WindowGroup } | null {
     const session = this.#sessions.get(runId);
     if (session === undefined || session.holder === null || !session.isUsed) return null;
-    const { label, group } = session.holder.place(this.#deps.now());
+    const { label, group } = session.holder.place(ageMs, this.#deps.now());
     return { label: { ...label, creditId: session.holder.creditId }, group };
   }
 
@@ -232,7 +234,10 @@ export class InstanceCredits {
     session.keeper = own;
     if (holder === null) return;
     while (session.holder === holder && session.keeper === own) {
+      const beforeMs = now();
       await wait(CREDIT_REPORT_MS);
+      // Calls that arrived while the instance stood still come next. They belong to windows that a report would close.
+      if (now() - beforeMs > CREDIT_REPORT_MS + STOOD_STILL_MS_MIN) await wait(ARRIVAL_LOOK_MS);
       own.seenMs = now();
       const isIdle = own.seenMs - session.usedAtMs >= CREDIT_IDLE_MS;
       // No request has taken over in time: the platform is about to end this one.

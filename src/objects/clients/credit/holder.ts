@@ -106,10 +106,10 @@ export class CreditHolder {
 
   /** Starts a call, if the credit covers it as the run would admit it; null = the run object must decide. */
   start(
-    call: { callId: string; facts: CallFacts; onLost: CallRules["onLost"]; target: Target },
+    call: { callId: string; ageMs?: number; facts: CallFacts; onLost: CallRules["onLost"]; target: Target },
     nowMs: number,
   ): Started | null {
-    const { callId, facts, onLost, target } = call;
+    const { callId, ageMs = 0, facts, onLost, target } = call;
     if (this.#isClosed || this.#inFlight >= this.#permits || this.#held.size >= CREDIT_CALLS_KEPT_MAX) return null;
     if (!this.#upstreams.has(target.upstream)) return null;
     // The run object compares what a pull worker reports with the reservation, so it must have that.
@@ -126,15 +126,15 @@ export class CreditHolder {
     if (!this.#ledger.reserve(attemptId, admitted.amounts)) return null;
     const attempt = { attemptId, attempt: 1, slotId: null, target, onLost, facts, queuedAtMs: nowMs };
     const lease = leaseFor(attempt, admitted, nowMs);
-    const window = this.#join(nowMs);
+    const window = this.#join(nowMs, ageMs);
     this.#held.set(attemptId, { callId, facts, onLost, lease, window, ended: null });
     this.#inFlight += 1;
     return { lease, timeoutMs: timeoutOf(facts, target), group: window.group };
   }
 
-  /** The place in this instance's windows of a call that the run object starts. */
-  place(nowMs: number): { label: CallLabel; group: WindowGroup } {
-    const window = this.#join(nowMs);
+  /** The place in this instance's windows of a call that the run object starts. `ageMs`: time since its Worker got it. */
+  place(ageMs: number, nowMs: number): { label: CallLabel; group: WindowGroup } {
+    const window = this.#join(nowMs, ageMs);
     return { label: labelOf(window, nowMs), group: window.group };
   }
 
@@ -175,6 +175,8 @@ export class CreditHolder {
     if (returns) this.close();
     if (this.#sending !== null) return this.#sending.report;
     const calls = [...this.#held.values()];
+    // The run object ends the group of a window that is over: nothing may join it any more, however late it comes.
+    if ((this.#window.current?.waitsUntilMs ?? Infinity) <= nowMs) this.#window.flush();
     this.#lastNumber += 1;
     this.#sending = {
       calls,
@@ -229,8 +231,8 @@ export class CreditHolder {
     for (const [upstream, facts] of Object.entries(learned)) this.#templates.adopt(upstream, facts, nowMs);
   }
 
-  #join(nowMs: number): HeldCall["window"] {
-    const { group, position } = this.#window.join(nowMs);
+  #join(nowMs: number, ageMs: number): HeldCall["window"] {
+    const { group, position } = this.#window.join(nowMs, nowMs - Math.max(0, ageMs));
     if (this.#windows.current !== group) this.#windows = { current: group, number: this.#windows.number + 1 };
     return { group, number: this.#windows.number, position };
   }
@@ -248,6 +250,6 @@ function endOf({ atMs, ...ended }: NonNullable<HeldCall["ended"]>, nowMs: number
 }
 
 function labelOf({ group, number, position }: HeldCall["window"], nowMs: number): CallLabel {
-  const { id, openedAtMs, closesAtMs } = group;
-  return { openedAgoMs: nowMs - openedAtMs, windowNumber: number, id, position, closesInMs: closesAtMs - nowMs };
+  const { id, openedAtMs, waitsUntilMs } = group;
+  return { openedAgoMs: nowMs - openedAtMs, windowNumber: number, id, position, closesInMs: waitsUntilMs - nowMs };
 }

@@ -63,6 +63,11 @@ function makeInstance() {
       await new Promise((resolve) => setImmediate(resolve));
     }
   };
+  /** The instance stands still: its timers are late. */
+  const stall = async (ms: number): Promise<void> => {
+    nowMs += ms - 10;
+    await advance(10);
+  };
   let count = 0;
   const start = (ageMs = 0) => {
     count += 1;
@@ -76,7 +81,7 @@ function makeInstance() {
     credits.permitted(run, granted, waitUntil);
   };
   const killRequests = (): void => void (timers = []);
-  return { credits, run, requests, reports, settled, object, advance, start, permit, killRequests };
+  return { credits, run, requests, reports, settled, object, advance, stall, start, permit, killRequests };
 }
 
 type Instance = ReturnType<typeof makeInstance>;
@@ -138,6 +143,45 @@ describe("an instance of the gateway", () => {
     }
     await advance(10);
     expect(start()).not.toBeNull();
+  });
+
+  it("puts a call that came late into the window in which its Worker got it, whoever starts it", async () => {
+    const { credits, advance, start } = await withCredit();
+    const first = start();
+    await advance(WINDOW_MS - 10);
+    expect(start()?.group).toBe(first?.group);
+    await advance(WINDOW_MS);
+    // The window slid to now. These came 10 ms ago, and waited where the instance stood still.
+    expect(start(10)?.group).toBe(first?.group);
+    expect(credits.place("run", 10)?.group).toBe(first?.group);
+    await advance(WINDOW_SLIDES_MAX * WINDOW_MS);
+    expect(start()?.group).not.toBe(first?.group);
+  });
+
+  it("lets in what arrived while it stood still before it reports, and the run object waits for the rest", async () => {
+    const { reports, advance, stall, start } = await withCredit();
+    await advance(CREDIT_REPORT_MS - WINDOW_MS + 20);
+    start();
+    await advance(CREDIT_REPORT_MS - 20);
+    await stall(500);
+    expect(reports).toEqual([]);
+    const lateMs = CREDIT_REPORT_MS - 20 + 500 - 30;
+    start(lateMs);
+    await advance(10);
+    // What came with the late call may take as long as a window.
+    const seen = reports.flatMap(({ calls }) => calls.map(({ callId, label }) => [callId, label?.closesInMs]));
+    expect(seen).toEqual([
+      ["call1", WINDOW_MS - 10],
+      ["call2", WINDOW_MS - 10],
+    ]);
+  });
+
+  it("puts no call into a window that it has reported as over, however late it is", async () => {
+    const { reports, advance, start } = await withCredit();
+    const first = start();
+    await advance(CREDIT_REPORT_MS);
+    expect(callIds(reports)).toEqual([["call1"]]);
+    expect(start(CREDIT_REPORT_MS - 10)?.group).not.toBe(first?.group);
   });
 
   it("reports calls in time: those in flight as attempts of the run, and the others with their outcome", async () => {
