@@ -22,6 +22,10 @@ const readyInMs = z
 const atGate = z.object({
   gate: z.string().meta({ description: "Name of the upstream, or `NAME#SECRET` for one of its keys" }),
   reason: z.enum(["requests_per_minute", "tokens_per_minute", "width", "stopped"]),
+  model: z.string().optional().meta({
+    description:
+      "The model that the provider calls overloaded, whose calls alone wait; absent: all calls of the key do",
+  }),
   ready_in_ms: readyInMs,
 });
 

@@ -215,6 +215,7 @@ export class Gate {
       stop: stop === null ? null : { ...stop, nextProbeInMs: this.#stop?.nextProbeInMs(nowMs) ?? 0 },
       lastError: this.#lastErrorAt(nowMs),
       latency: this.latencies.status(),
+      busyModels: this.#busyModels.at(nowMs),
     };
   }
 

@@ -232,4 +232,6 @@ export type GateStatus = {
   lastError: { class: GateFailure["class"]; message: string | null; forMs: number } | null;
   /** How long the calls of each model take; absent = the gate does not measure it. */
   latency?: readonly LatencyStatus[];
+  /** The models that are overloaded by themselves; absent = none is. */
+  busyModels?: readonly BusyModel[];
 };

@@ -33,6 +33,8 @@ function causeOf(wait: Readonly<Record<string, unknown>>): string | null {
   const readyMs = typeof wait["ready_in_ms"] === "number" ? wait["ready_in_ms"] : null;
   const soon = readyMs === null || readyMs <= 0 ? "" : `, for about ${durationText(readyMs)}`;
   const gate = textOf(wait, "gate");
+  const model = textOf(wait, "model");
+  if (gate !== null && model !== null) return `${gate}: its model ${model} is overloaded${soon}`;
   if (gate !== null) return `${gate}: ${AT_GATE[textOf(wait, "reason") ?? ""] ?? "its limits"}${soon}`;
   const budget = textOf(wait, "budget");
   if (budget !== null && wait["exhausted"] === true) return `a higher limit: the budget ${unitOf(budget)} is used up`;

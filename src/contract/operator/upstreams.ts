@@ -20,6 +20,14 @@ const modelLatency = z
   })
   .meta({ id: "ModelLatency", description: "null: not measured" });
 
+const busyModel = z
+  .object({
+    model: z.string(),
+    reason: z.literal("overloaded"),
+    wait_ms: z.number().meta({ description: "No attempt at the model starts before, ms" }),
+  })
+  .meta({ id: "BusyModel" });
+
 const upstreamGate = z
   .object({
     name: z.string().meta({ description: "Name of the upstream" }),
@@ -44,6 +52,10 @@ const upstreamGate = z
       .nullable(),
     last_error: z.object({ class: z.string(), message: z.string().nullable(), at: z.iso.datetime() }).nullable(),
     latency: z.array(modelLatency).meta({ description: "How long attempts take, by model, over all runs" }),
+    busy_models: z.array(busyModel).meta({
+      description:
+        "Models that the provider calls overloaded while others of the key are answered: only their calls are narrowed",
+    }),
   })
   .meta({ id: "UpstreamGate" });
 export type UpstreamGate = z.infer<typeof upstreamGate>;

@@ -32,5 +32,9 @@ export function shownGate(status: GateStatus, nowMs: number): Omit<UpstreamGate,
     latency: (status.latency ?? []).map(({ model, ttfbP50Ms, ttfbP95Ms, p95Ms, samples }) => {
       return { model, ttfb_p50_ms: ttfbP50Ms, ttfb_p95_ms: ttfbP95Ms, p95_ms: p95Ms, samples };
     }),
+    busy_models: (status.busyModels ?? []).map(({ model, waitMs }) => ({
+      ...{ model, reason: "overloaded" as const },
+      wait_ms: waitMs,
+    })),
   };
 }

@@ -6,8 +6,8 @@ import type { Waiting, WaitingFor } from "../../run/steps/waiting-for.ts";
 export function shownWaiting(waitingFor: WaitingFor): ShownWaiting {
   switch (waitingFor.kind) {
     case "gate": {
-      const { gate, reason, readyInMs: ready_in_ms } = waitingFor;
-      return { gate, reason, ready_in_ms };
+      const { gate, reason, model, readyInMs: ready_in_ms } = waitingFor;
+      return { gate, reason, ...(model !== undefined && { model }), ready_in_ms };
     }
     case "budget":
       return { budget: waitingFor.dimension, ...(waitingFor.isExhausted === true && { exhausted: true }) };

@@ -12,8 +12,8 @@ import { GateChanges } from "./changes.ts";
 import { ModelWidths } from "./model-widths.ts";
 import { MeanTokens, type GateTokens } from "../leases/tokens.ts";
 
-/** Why no attempt may start at a gate, and when one may, if that is known. */
-export type GateWait = { reason: GateReason; readyAtMs: number | null };
+/** Why no attempt may start at a gate, and when one may, if that is known. `model`: only this one is overloaded; absent = all calls wait. */
+export type GateWait = { reason: GateReason; readyAtMs: number | null; model?: string };
 
 /** The key of a gate does not work: why, since when, and when one attempt finds out whether it works again. */
 export type Stop = {

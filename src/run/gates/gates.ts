@@ -75,7 +75,7 @@ export class Upstreams {
     const ofKey = gate?.waitOf(nowMs, lent) ?? null;
     if (ofKey !== null || model === null) return ofKey;
     const ofModel = gate?.models.waitOf(model, nowMs) ?? null;
-    return ofModel === null ? null : { reason: "width", readyAtMs: ofModel.readyAtMs };
+    return ofModel === null ? null : { reason: "width", readyAtMs: ofModel.readyAtMs, model };
   }
 
   /** True while the key of a gate is known not to work, and no attempt may find out whether it works again. */

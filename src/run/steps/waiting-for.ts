@@ -14,7 +14,8 @@ import { blockedSlots } from "../group/dependencies.ts";
 
 /** `readyInMs` null = nobody knows when. */
 export type WaitingFor =
-  | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null }
+  /** `model`: the one that is overloaded by itself; absent = the limit is the key's. */
+  | { kind: "gate"; gate: string; reason: GateReason; readyInMs: number | null; model?: string }
   /** The group's quote is above `confirmOver` of its run. */
   | { kind: "confirmation" }
   /** Reservations in flight hold what the next call needs; `isExhausted`: only a higher limit gives it. */
@@ -66,7 +67,7 @@ function queueWaits(state: EngineState, groupSeq: number, nowMs: number): Map<st
   const waits = new Map<string, Waiting>();
   for (const { waitingFor, slotIds } of queuedWaits(state, groupSeq, nowMs)) {
     // Retries become ready one by one: they are one entry, whose time is that of the first.
-    const name = waitingFor.kind === "gate" ? `gate ${waitingFor.gate} ${waitingFor.reason}` : waitingFor.kind;
+    const name = waitingFor.kind === "gate" ? gateWaitName(waitingFor) : waitingFor.kind;
     const known = waits.get(name);
     if (known === undefined) waits.set(name, { waitingFor, slots: slotIds.length });
     else {
@@ -75,6 +76,10 @@ function queueWaits(state: EngineState, groupSeq: number, nowMs: number): Map<st
     }
   }
   return waits;
+}
+
+function gateWaitName({ gate, reason, model = "" }: WaitingFor & { kind: "gate" }): string {
+  return `gate ${gate} ${reason} ${model}`;
 }
 
 /** What each queued slot of a group waits for, by its id. */
@@ -126,9 +131,9 @@ function shown(hold: Hold, notBeforeMs: number | null, nowMs: number): WaitingFo
     case "exhausted":
       return { kind: "budget", dimension: hold.dimension, isExhausted: true };
     case "gate": {
-      const { gate, reason, readyAtMs } = hold.wait;
+      const { readyAtMs, ...wait } = hold.wait;
       const readyInMs = readyAtMs === null ? null : Math.max(0, Math.max(readyAtMs, notBeforeMs ?? 0) - nowMs);
-      return { kind: "gate", gate, reason, readyInMs };
+      return { kind: "gate", ...wait, readyInMs };
     }
     case "retry":
       return { kind: "retry", readyInMs: hold.readyAtMs - nowMs };

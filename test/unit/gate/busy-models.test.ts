@@ -49,6 +49,8 @@ describe("a model whose calls fail as overloaded", () => {
     reported.report({ answered: { good: 20 } }, 0);
     const grant = reported.report({ answered: { good: 5 }, overloaded: { bad: 30 } }, 200);
     expect(grant).toMatchObject({ class: "open", permits: null, busyModels: [{ model: "bad", waitMs: 0 }] });
+    expect(reported.gate.status(200).busyModels).toEqual([{ model: "bad", waitMs: 0 }]);
+    expect(reported.gate.status(200 + GATE_BUSY_MODEL_MS).busyModels).toEqual([]);
   });
 
   it("makes only its own calls wait where the provider says for how long", () => {

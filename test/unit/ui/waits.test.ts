@@ -15,6 +15,7 @@ describe("what queued calls wait for", () => {
     ],
     [{ gate: "up#KEY", reason: "stopped", ready_in_ms: null }, /^up#KEY: the provider refuses its key$/],
     [{ gate: "up", reason: "new", ready_in_ms: 0 }, /^up: its limits$/],
+    [{ gate: "up", reason: "width", model: "m", ready_in_ms: null }, /^up: its model m is overloaded$/],
   ])("is %j in words", (wait, words) => {
     const [found] = waitsIn({ waiting_for: [{ ...wait, slots: 3 }] });
     expect(found).toEqual({ slots: 3, cause: expect.stringMatching(words) });

@@ -34,7 +34,14 @@ describe("a gate as the operator sees it", () => {
       stopped: null,
       last_error: null,
       latency: [],
+      busy_models: [],
     });
+  });
+
+  it("names the models that are overloaded by themselves", () => {
+    expect(shownGate({ ...OPEN, busyModels: [{ model: "m", waitMs: 400 }] }, NOW_MS).busy_models).toEqual([
+      { model: "m", reason: "overloaded", wait_ms: 400 },
+    ]);
   });
 
   it("shows how long the calls of each model take", () => {

@@ -15,6 +15,10 @@ const EACH: readonly (readonly [WaitingFor, object])[] = [
     { kind: "gate", gate: "acme", reason: "tokens_per_minute", readyInMs: 2_300 },
     { gate: "acme", reason: "tokens_per_minute", ready_in_ms: 2_300 },
   ],
+  [
+    { kind: "gate", gate: "acme", reason: "width", model: "acme-large", readyInMs: null },
+    { gate: "acme", reason: "width", model: "acme-large", ready_in_ms: null },
+  ],
   [{ kind: "budget", dimension: "prompt_tokens" }, { budget: "prompt_tokens" }],
   [{ kind: "dependency", tasks: ["a", "b"] }, { dependency: ["a", "b"] }],
   [

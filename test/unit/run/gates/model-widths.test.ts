@@ -56,12 +56,12 @@ describe("a batch with calls for an overloaded model and for another one", () =>
     expect(started.toSorted((a, b) => Number(a) - Number(b))).toEqual(started);
   });
 
-  it("says that the calls of the overloaded one wait for a width, and of which key", () => {
+  it("says that the calls of the overloaded one wait for a width, and of which key and model", () => {
     const { engine } = engineWith(BUSY);
     const group = engine.open([...alike(20, BAD), ...alike(20, GOOD)]);
     engine.turn([512], 1);
     expect(waitsOf(engine.state, group, 1)).toEqual([
-      { waitingFor: { kind: "gate", gate: "acme", reason: "width", readyInMs: null }, slots: 20 },
+      { waitingFor: { kind: "gate", gate: "acme", reason: "width", model: "bad", readyInMs: null }, slots: 20 },
     ]);
   });
 

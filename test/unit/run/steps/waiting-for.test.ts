@@ -127,6 +127,16 @@ describe("a queued slot waits for", () => {
     ]);
   });
 
+  it("its model, if that one alone is overloaded: the calls of another model of the same key start", () => {
+    const targets = [makeTarget({ model: "busy" }), makeTarget({ model: "calm" })];
+    const engine = new TestEngine({ hasGates: true, targets });
+    const group = engine.open([...alike(3, { modelIndex: 0 }), { modelIndex: 1 }]);
+    engine.state.upstreams.add(makeTarget()).models.named([{ model: "busy", waitMs: 2_000 }], 0);
+    expect(engine.startAll(0)).toEqual(["1:3"]);
+    const wait = { kind: "gate", gate: "acme", reason: "width", model: "busy" };
+    expect(waits(engine, group, 500)).toEqual([{ ...wait, readyInMs: 1_500, slots: 3 }]);
+  });
+
   it("a rate limit rather than its retry if it has met one", () => {
     const engine = new TestEngine({ random: () => 0.5 });
     const group = engine.open(alike(2));
