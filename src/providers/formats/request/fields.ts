@@ -1,7 +1,7 @@
 /** Reads the fields of an object by its table, and notes unknown ones and those that spend beyond a reservation. */
-import { keyAt } from "../../../text/json/key.ts";
+import { keyAt, spells } from "../../../text/json/key.ts";
 import { UNRESERVABLE_NAME_CHARS_MAX } from "../../../limits.ts";
-import { valueEnd } from "../../../text/json/grammar.ts";
+import { QUOTE, valueEnd } from "../../../text/json/grammar.ts";
 import {
   firstElement,
   kindAt,
@@ -23,6 +23,7 @@ import {
   type FieldRule,
   type FieldTable,
 } from "./field-table.ts";
+import { hiddenMark } from "./hidden-marks.ts";
 import { CACHE_MARK } from "./inner-fields.ts";
 import {
   hasNotedEnough,
@@ -49,8 +50,9 @@ export function readFields(scan: ScanContext, object: JsonObject, table: FieldTa
 
 /** Whether nothing more is to be read: true of most fields of most requests. */
 function isPlainly(rule: FieldRule, { kind }: JsonMember): boolean {
-  if (rule.kind !== "harmless") return rule.kind === "opaque";
-  return rule.addsTokens === undefined && kind !== "object" && kind !== "array";
+  const isSingle = kind !== "object" && kind !== "array";
+  if (rule.kind !== "harmless") return rule.kind === "opaque" && isSingle;
+  return rule.addsTokens === undefined && isSingle;
 }
 
 /** Notes an object of another type than those that its place is for. */
@@ -119,6 +121,8 @@ function readKnown(scan: ScanContext, field: JsonMember, rule: FieldRule, place:
       if (field.kind !== "null") scan.fileParts += elementCount(scan.bytes, field);
       break;
     case "opaque":
+      noteHiddenMark(scan, field);
+      break;
     case "prompt":
     case "cap":
     case "multiplies":
@@ -213,8 +217,9 @@ function isHarmless(bytes: Uint8Array, { kind, start, end }: JsonValue, harmless
 
 function isListed(bytes: Uint8Array, start: number, end: number, harmless: readonly string[]): boolean {
   if (harmless.length === 0) return false;
-  const isText = bytes[start] === 0x22;
-  return harmless.includes(isText ? keyAt(bytes, start + 1, end - 1) : keyAt(bytes, start, end));
+  if (bytes[start] === QUOTE) return harmless.includes(keyAt(bytes, start + 1, end - 1));
+  // An object with an escape in it is no text that could be decoded.
+  return harmless.some((value) => spells(bytes, start, end, value));
 }
 
 /**
@@ -234,6 +239,12 @@ function readCacheMark(scan: ScanContext, field: JsonMember, place: string): voi
     const why = "The price of writing to a cache for so long is not known here; expected 5m or 1h.";
     noteUnreservable(scan, { field: `${place}.ttl`, why, spends: SPENDS_PRICE });
   }
+}
+
+function noteHiddenMark(scan: ScanContext, value: JsonValue): void {
+  const lifetime = hiddenMark(scan.bytes, value);
+  if (lifetime === "1h") scan.cacheTtl = "1h";
+  else if (lifetime === "5m") scan.cacheTtl ??= "5m";
 }
 
 function elementCount(bytes: Uint8Array, value: JsonValue): number {

@@ -89,6 +89,19 @@ describe("fields that no reservation covers", () => {
     expect(unboundedOf(endpoint, fields)).toEqual([]);
   });
 
+  it.each(["search_parameters", "plugins", "web_search_options", "models", "service_tier", "enable_search"])(
+    "notes %s with an escape inside its value, as it does without one",
+    (name) => {
+      for (const value of ['{"m\\u006fde":"on"}', '["\\u006fn"]', '[{"\\u006f":1}]', '"\\u006fn"']) {
+        const body = `{"model":"m","messages":[{"role":"user","content":"x"}],"${name}":${value}}`;
+        const parsed = readRequest("chat", new TextEncoder().encode(body));
+        if (!parsed.ok) throw new Error(JSON.stringify(parsed.reason));
+        expect(parsed.value.unbounded.length, value).toBeGreaterThan(0);
+        expect(parsed.value.unbounded, value).toEqual(unboundedOf("chat", { [name]: JSON.parse(value) }));
+      }
+    },
+  );
+
   it("notes each kind of field once, and always refuses a request with too many", () => {
     const tools = Array.from({ length: 50 }, () => ({ type: "function", cache_control: { ttl: "1d" } }));
     const entries = unboundedOf("chat", { tools, web_search_options: {}, prediction: {} });

@@ -283,6 +283,25 @@ describe("readRequest on bodies as clients send them", () => {
     expect(ttlOf({ messages: [{ role: "user", content: [breakpoint] }] })).toBe("5m");
   });
 
+  it("reports a cache mark where no provider documents one, as a server finds it that looks everywhere", () => {
+    const ttlOf = (body: object) => factsOf("messages", { messages: [user], ...body }).cacheTtl;
+    const inSchema = (properties: object) =>
+      ttlOf({ tools: [{ name: "f", input_schema: { type: "object", properties } }] });
+    expect(inSchema({ q: { cache_control: { type: "ephemeral", ttl: "1h" } } })).toBe("1h");
+    expect(inSchema({ q: { CACHE_CONTROL: { Ttl: "1h" } } })).toBe("1h");
+    expect(inSchema({ cache_control: { type: "string" } })).toBe("5m");
+    expect(inSchema({ q: { cache_control: { ttl: "5m" } } })).toBe("5m");
+    expect(ttlOf({ metadata: { job: [{ cache_control: { ttl: "1h" } }] } })).toBe("1h");
+    const call = { type: "tool_use", id: "t", name: "f", input: { cache_control: { ttl: "1h" } } };
+    expect(ttlOf({ messages: [user, { role: "assistant", content: [call] }] })).toBe("1h");
+    expect(
+      inSchema({ q: { description: "cache_control: 1h", enum: ["cache_control"], cache_control: "1h" } }),
+    ).toBeNull();
+    const escaped = '{"input_schema":{"cach\\u0065_control":{"ttl":"1\\u0068"}},"name":"f"}';
+    const body = `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":"x"}],"tools":[${escaped}]}`;
+    expect(factsOf("messages", body).cacheTtl).toBe("1h");
+  });
+
   it("reports the service tier, and whether tools are sent", () => {
     expect(factsOf("chat", chat)).toMatchObject({ serviceTier: null, tools: false });
     const tools = [{ type: "function", function: { name: "f" } }];
