@@ -96,6 +96,7 @@ export async function campaign(options: CampaignOptions): Promise<Campaign> {
       try {
         const other = { ...world, gateway };
         for (const result of await meet(other, options.seed, 950_000)) take(result, faultsOf(result, world.mock, 1));
+        await setTimeout(KNOWN_AFTER_MS);
         await pool(3, batchPlans(options.seed, options.batches, LINES, drawn), async (plan) => {
           const result = await batchStorm(gateway, plan);
           take(result, faultsOf(result, world.mock));

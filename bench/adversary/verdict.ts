@@ -15,13 +15,7 @@ export type Fault = {
   suspects: readonly string[];
 };
 
-/**
- * Calls of a storm that may overrun where an upstream finds more in some images than their headers say: the gateway takes such a lie
- * for a part of the template where that is as large, and reserves it once, though a request may have two. The limits hold all the same.
- */
-const SECOND_LIES_MAX = 2;
-
-/** `firstCalls`: how many first calls of never-seen templates the storm holds. */
+/** `firstCalls`: how many first calls of never-seen templates, or of images that nobody has seen, the storm holds. */
 export function faultsOf(result: StormResult, mock: Mock, firstCalls = 0): Fault[] {
   const [root, ...children] = result.runs;
   const { isLiedTo = false } = result.plan.personality;
@@ -34,7 +28,7 @@ export function faultsOf(result: StormResult, mock: Mock, firstCalls = 0): Fault
       ({ kind }) => kind !== "spent below bill" || !isUndercharged,
     );
   });
-  if (result.overruns > Math.max(firstCalls, isLiedTo ? SECOND_LIES_MAX : 0)) {
+  if (result.overruns > firstCalls) {
     const account = accountsOf(mock, result.runs);
     faults.push(fault(result, "overrun", `${result.overruns} overrun events`, account));
   }

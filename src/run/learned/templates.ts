@@ -4,7 +4,7 @@
  * facts of all runs: those count here that two trees of runs have seen (src/run/money/witnesses.ts). Kept in memory only; the shell reports what is new of templates to the upstream object.
  */
 import type { CallFacts } from "../../call.ts";
-import { fixedTokensOf } from "../money/estimate.ts";
+import { fixedTokensOf, type TokenBounds } from "../money/estimate.ts";
 import {
   factsFrom,
   isKnown,
@@ -14,11 +14,12 @@ import {
   sendsTools,
   shapeOf,
   textShapeOf,
+  withoutImages,
   type Overhead,
   type TemplateFacts,
 } from "../money/template.ts";
 import { testimonyOf, type Witness } from "../money/witnesses.ts";
-import { TEMPLATES_FRESH_MS, TEMPLATES_PER_UPSTREAM_MAX, TEXT_MODELS_MAX } from "../../limits.ts";
+import { TEMPLATE_LIFE_MS, TEMPLATES_FRESH_MS, TEMPLATES_PER_UPSTREAM_MAX, TEXT_MODELS_MAX } from "../../limits.ts";
 import type { Target } from "../leases/shard.ts";
 
 /** The model of facts about all models beyond TEMPLATES_PER_UPSTREAM_MAX: they bound those that are still unseen. */
@@ -35,8 +36,19 @@ export type TemplateRow = TemplateFacts & {
   witnesses?: readonly Witness[];
 };
 
-/** What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. */
-export type LearnedTemplates = { rows: TemplateRow[]; textRatios: Record<string, number>; isRead: boolean };
+/**
+ * What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. `reports`: absent from an
+ * object of an earlier version.
+ */
+export type LearnedTemplates = {
+  rows: TemplateRow[];
+  textRatios: Record<string, number>;
+  isRead: boolean;
+  reports?: ImageReport[];
+};
+
+/** What one other tree has seen of the images of a model. */
+type ImageReport = Pick<TemplateRow, "model" | "shape" | "excessTokens"> & { root: string };
 
 /** What this isolate has read of an upstream's templates lately; null = nothing. */
 export type RecallTemplates = (upstream: string, nowMs: number) => readonly TemplateRow[] | null;
@@ -52,6 +64,8 @@ type Known = {
   /** Believed of what other trees have seen. */
   shared: Map<string, TemplateRow>;
   sharedRatios: Map<string, number>;
+  /** What single trees have seen of images. */
+  reports: readonly ImageReport[];
   /** Reported, or stored by others lately: no news. */
   stored: Map<string, TemplateFacts>;
   readAtMs: number;
@@ -91,13 +105,15 @@ export class Templates {
     const floorTokens = fixedTokensOf(facts, bounds);
     const ofText = factsIn(known, keyOf(model, textShapeOf(facts)));
     const ofImages = sendsImages(shape) ? imageFactsIn(known, model, shape) : undefined;
-    const own = ofImages === undefined ? ofText : mergedFacts(ofText, ofImages);
-    const overhead = overheadOf(floorTokens, own, largestExcessTokens);
-    if (ofImages !== undefined && ofImages.excessTokens > Math.max(floorTokens, ofText?.excessTokens ?? 0)) {
-      overhead.imageExcessTokens = ofImages.excessTokens;
-    }
-    if (bounds.vouched === true) return { ...overhead, cautiousTokens: overhead.settledTokens };
-    return known.isRead ? overhead : { ...overhead, awaitsFacts: true };
+    const imageExcessTokens = sendsImages(shape) ? imageExcessIn(known, model, bounds) : undefined;
+    // What images explain is not the template's.
+    const most = imageExcessTokens === undefined ? Infinity : Math.max(floorTokens, ofText?.excessTokens ?? 0);
+    const own = ofImages === undefined ? ofText : mergedFacts(ofText, atMost(most, ofImages));
+    const learned = overheadOf(floorTokens, own, largestExcessTokens);
+    const overhead = imageExcessTokens === undefined ? learned : { ...learned, imageExcessTokens };
+    const awaited = known.isRead ? {} : { awaitsFacts: true };
+    if (bounds.vouched === true) return { ...overhead, ...awaited, cautiousTokens: overhead.settledTokens };
+    return { ...overhead, ...awaited };
   }
 
   /** Largest ratio of billed tokens to the look at texts of a model, whatever its requests' shape; undefined = none. */
@@ -143,17 +159,19 @@ export class Templates {
   /** All that is known of an upstream, for another instance of this class. */
   learnedOf(upstream: string): LearnedTemplates {
     const known = this.#upstreams.get(upstream);
-    if (known === undefined) return { rows: [], textRatios: {}, isRead: false };
+    if (known === undefined) return { rows: [], textRatios: {}, isRead: false, reports: [] };
     const rows = new Map(known.shared);
     for (const [key, row] of known.own) rows.set(key, { ...row, ...mergedFacts(known.shared.get(key), row) });
     const textRatios = new Map(known.sharedRatios);
     for (const [model, ratio] of known.ownRatios) raise(textRatios, model, ratio);
-    return { rows: [...rows.values()], textRatios: Object.fromEntries(textRatios), isRead: known.isRead };
+    const { isRead, reports } = known;
+    return { rows: [...rows.values()], textRatios: Object.fromEntries(textRatios), isRead, reports: [...reports] };
   }
 
   /** Takes in what `learnedOf` has returned elsewhere. */
-  adopt(upstream: string, { rows, textRatios, isRead }: LearnedTemplates, nowMs: number): void {
+  adopt(upstream: string, { rows, textRatios, isRead, reports }: LearnedTemplates, nowMs: number): void {
     const known = this.#knownOf(upstream);
+    if (reports !== undefined) known.reports = reports;
     if (isRead) Object.assign(known, { readAtMs: nowMs, isRead });
     for (const row of rows) {
       const key = keyOf(row.model, row.shape);
@@ -171,6 +189,7 @@ export class Templates {
     known.shared.clear();
     known.sharedRatios.clear();
     known.stored.clear();
+    known.reports = rows.flatMap((row) => imageReports(row, this.#root, nowMs));
     for (const row of rows) {
       const key = keyOf(row.model, row.shape);
       const { believed, stored } =
@@ -217,6 +236,7 @@ export class Templates {
       ownRatios: new Map<string, number>(),
       shared: new Map<string, TemplateRow>(),
       sharedRatios: new Map<string, number>(),
+      reports: [],
       stored: new Map<string, TemplateFacts>(),
       readAtMs: -Infinity,
       isRead: false,
@@ -241,6 +261,38 @@ function imageFactsIn(known: Known, model: string, shape: string): TemplateFacts
   const ofModel = factsIn(known, keyOf(model, shape));
   const ofOthers = factsIn(known, keyOf(ANY_MODEL, shape));
   return ofModel === undefined || ofOthers === undefined ? (ofModel ?? ofOthers) : mergedFacts(ofModel, ofOthers);
+}
+
+/** What trees other than that of `root` have seen of the images of a row, if it is one of requests with images. */
+function imageReports({ model, shape, witnesses = [] }: TemplateRow, root: string, nowMs: number): ImageReport[] {
+  if (!sendsImages(shape)) return [];
+  return witnesses
+    .filter((witness) => witness.root !== root && nowMs - witness.seenAtMs < TEMPLATE_LIFE_MS)
+    .map((witness) => ({ model, shape, root: witness.root, excessTokens: witness.excessTokens }));
+}
+
+/**
+ * Most tokens that images of a model were billed beyond their headers; undefined = none, or the template explains it. It is the
+ * image that lies, and not the request around it: so what was seen in requests of any shape counts for all, and two trees agree
+ * whatever requests they sent.
+ */
+function imageExcessIn(known: Known, model: string, bounds: TokenBounds): number | undefined {
+  const isLie = (row: Pick<TemplateRow, "model" | "shape" | "excessTokens">): boolean => {
+    if (!sendsImages(row.shape) || (row.model !== model && row.model !== ANY_MODEL)) return false;
+    const ofText = factsIn(known, keyOf(model, withoutImages(row.shape)));
+    const floorTokens = fixedTokensOf({ tools: sendsTools(row.shape) }, bounds);
+    return row.excessTokens > Math.max(floorTokens, ofText?.excessTokens ?? 0);
+  };
+  const byTree = new Map<string, number>();
+  for (const report of known.reports) if (isLie(report)) raise(byTree, report.root, report.excessTokens);
+  const [, agreed = 0] = [...byTree.values()].sort((a, b) => b - a);
+  const believed = [...known.own.values(), ...known.shared.values()].filter(isLie);
+  const excessTokens = Math.max(agreed, ...believed.map((row) => row.excessTokens));
+  return excessTokens > 0 ? excessTokens : undefined;
+}
+
+function atMost(excessTokens: number, facts: TemplateFacts): TemplateFacts {
+  return { ...facts, excessTokens: Math.min(facts.excessTokens, excessTokens) };
 }
 
 /** Names of models have no control characters. */

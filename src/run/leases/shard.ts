@@ -151,6 +151,8 @@ export type AttemptInFlight = {
   /** The shape of its template, and the most prompt tokens that its bytes are; null = its answer shows no template. */
   shape: string;
   byteTokensMax: number | null;
+  /** The same by the look at its text, of a request with images, if that is lower; absent = it is not. In memory only. */
+  lookTokensMax?: number;
   /** The fields of its request that decide the rates at which it is billed. */
   priced: PriceFacts;
   /** Tokens of its prompt by the look at the text, if its answer can judge that look; in memory only. */

@@ -89,13 +89,24 @@ function textTokens({ promptBytes, textTokensMax }: Sized, { tokensPerByte, beli
 
 /**
  * Most prompt tokens of a call without the upstream's own addition, counted by bytes and by the headers of its images; null if
- * that is not bounded, or the upstream's addition is not learned.
+ * that is not bounded, or the upstream's addition is not learned. Files without an image count as no bound: what is billed of
+ * them is far below it, and shows nothing; beside an image they count as the most, so that a lie beside them shows.
  */
 export function byteTokensMax(facts: CallFacts, bounds: TokenBounds): number | null {
-  const { fileParts = 0, unbounded = [] } = facts;
-  if (bounds.learnsTemplate !== true || fileParts + unbounded.length > 0) return null;
+  const { mediaParts, fileParts = 0, unbounded = [] } = facts;
+  if (bounds.learnsTemplate !== true || unbounded.length > 0) return null;
+  if (fileParts > 0 && (mediaParts === 0 || (bounds.fileTokensMax ?? null) === null)) return null;
   const images = mediaTokensMax(facts, bounds);
-  return images === null ? null : images + promptTokensMax(facts, ANY_TOKENS);
+  const files = fileParts * (bounds.fileTokensMax ?? 0);
+  return images === null ? null : images + files + promptTokensMax(facts, ANY_TOKENS);
+}
+
+/** The same by the look at the text, of a call with images; null if it is not lower, or the call has no image. */
+export function lookTokensMax(facts: CallFacts, bounds: TokenBounds): number | null {
+  const byBytes = facts.mediaParts === 0 ? null : byteTokensMax(facts, bounds);
+  if (byBytes === null) return null;
+  const spared = textTokens(facts, ANY_TOKENS) - textTokens(facts, { ...ANY_TOKENS, believesLook: true });
+  return spared > 0 ? byBytes - spared : null;
 }
 
 /**

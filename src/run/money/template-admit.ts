@@ -30,10 +30,12 @@ export function admitWithTemplate(
     admit(facts, price, ledger, { ...rules, bounds: { ...bounds, fixedTokens: tokens, toolsTokens: tokens } });
   const { usd, prompt_tokens: promptTokens, new_tokens: newTokens } = ledger.limits;
   const promptBinds = (usd !== null && price !== null) || promptTokens !== null || newTokens !== null;
-  if (!promptBinds || cautiousTokens === settledTokens) return admitWith(settledTokens);
+  // Other runs may know that headers of images lie here.
+  const doubtsImages = awaitsFacts && (facts.mediaParts ?? 0) > 0 && overhead.imageExcessTokens === undefined;
+  if (!promptBinds || (cautiousTokens === settledTokens && !doubtsImages)) return admitWith(settledTokens);
   const cautious = admitWith(cautiousTokens);
   const isWhole = cautious.kind !== "refuse" && cautious.capKind !== "budget";
-  if (isWhole || !mayProbe) return cautious;
+  if (!doubtsImages && (isWhole || !mayProbe)) return cautious;
   const probe = admitWith(settledTokens);
   if (probe.kind !== "reserve" || (!awaitsFacts && !isInFlight())) return probe;
   const ofTokens = promptTokens === null ? "new_tokens" : "prompt_tokens";

@@ -27,11 +27,14 @@ export type Overhead = {
   /** True if one attempt may probe with the settled overhead: no bill so far has exceeded it. */
   mayProbe: boolean;
   /**
-   * Set if more was billed of images than their headers allow, and by how much: a header that lies is believed once. The template
-   * alone does not explain it.
+   * Set if more was billed of images of the model than their headers allow, and by how much: a header that lies is believed once.
+   * The template alone does not explain it.
    */
   imageExcessTokens?: number;
-  /** True if the facts of other runs have not arrived: a probe before that could overrun a template that they know. */
+  /**
+   * True if the facts of other runs have not arrived: a probe before that could overrun a template that they know, and so could a
+   * header that is believed.
+   */
   awaitsFacts?: boolean;
 };
 
@@ -62,6 +65,11 @@ export function sendsTools(shape: string): boolean {
 /** True if requests of this shape send images. */
 export function sendsImages(shape: string): boolean {
   return shape.endsWith(IMAGES);
+}
+
+/** The shape of such requests without their images. */
+export function withoutImages(shape: string): string {
+  return sendsImages(shape) ? shape.slice(0, -IMAGES.length) : shape;
 }
 
 /**

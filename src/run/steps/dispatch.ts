@@ -3,7 +3,7 @@
  * and becomes an attempt. Runs after every change, so nothing polls and nothing waits for a chunk to end.
  */
 import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
-import { byteTokensMax } from "../money/estimate.ts";
+import { byteTokensMax, lookTokensMax } from "../money/estimate.ts";
 import { admitWithTemplate } from "../money/template-admit.ts";
 import { shapeOf } from "../money/template.ts";
 import { zeroAmounts, type Limits } from "../money/ledger.ts";
@@ -615,7 +615,9 @@ export function leaseFor(
 ): AttemptInFlight {
   const queuedMs = Math.max(0, nowMs - queuedAtMs);
   const expiresAtMs = nowMs + LEASE_TTL_MS;
-  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds) };
+  const byLook = lookTokensMax(facts, target.bounds);
+  const ofImages = byLook === null ? {} : { lookTokensMax: byLook };
+  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds), ...ofImages };
   const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
   const gateTokens = gateTokensOf(facts, capTokens);
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };

@@ -6,7 +6,7 @@ import { cappedOf, markCapped } from "../money/capped.ts";
 import { chargeFor, type Charge, type Reserved } from "../money/charge.ts";
 import { addAmounts, zeroAmounts, type Limits } from "../money/ledger.ts";
 import { costNanoUsd as costNanoUsdOf } from "../money/money.ts";
-import { textRatioOf } from "../money/text-scale.ts";
+import { isLookBelieved, textRatioOf } from "../money/text-scale.ts";
 import { BATCH_TIER, type Outcome } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
 import { FOUND_LEASE_TTL_MS, LEASE_TTL_MS } from "../../limits.ts";
@@ -448,11 +448,15 @@ function learnFrom({ learnedCaps, templates }: EngineState, outcome: Outcome, le
 export function learnTemplate(
   templates: Templates,
   outcome: Outcome,
-  lease: Pick<AttemptInFlight, "target" | "shape" | "byteTokensMax" | "textSample">,
+  lease: Pick<AttemptInFlight, "target" | "shape" | "byteTokensMax" | "lookTokensMax" | "textSample" | "amounts">,
 ): void {
   if (outcome.kind !== "success" || outcome.usage === null) return;
-  const { target, shape, byteTokensMax, textSample } = lease;
+  const { target, shape, lookTokensMax, textSample, amounts } = lease;
   const { promptTokens } = outcome.usage;
+  // The bytes of a long text may hide what an image was billed beyond a reservation that believed the look at that text.
+  const hides = lookTokensMax !== undefined && promptTokens > amounts.prompt_tokens;
+  const isByLook = hides && isLookBelieved(templates.textRatioOf(target));
+  const byteTokensMax = isByLook ? lookTokensMax : lease.byteTokensMax;
   const textRatio = textSample === null ? null : textRatioOf(promptTokens, textSample);
   templates.learn(target, shape, { promptTokens, byteTokensMax, textRatio });
 }

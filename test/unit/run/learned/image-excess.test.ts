@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { imageFamilyOf, largestOf } from "../../../../src/run/money/image-tokens.ts";
 import { Templates, type TemplateRow } from "../../../../src/run/learned/templates.ts";
+import { TEMPLATE_LIFE_MS } from "../../../../src/limits.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { alike, makeFacts, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 
@@ -34,6 +35,28 @@ describe("an image whose header is below the truth", () => {
     expect(templates.overheadOf({ ...target, model: "other" }, text, 0)?.settledTokens).toBe(128);
   });
 
+  it("is not believed in a request of another shape either, for it is the image that lies", () => {
+    const shapes = [
+      {},
+      { tools: true },
+      { endpoint: "messages" as const },
+      { endpoint: "messages" as const, tools: true },
+    ];
+    for (const shape of ["chat+images", "messages+tools+images"]) {
+      const templates = new Templates();
+      templates.learn(target, shape, { ...lied, promptTokens: ALLOWED + 1_024 + 900 });
+      const seen = shapes.map((fields) => templates.overheadOf(target, { ...image, ...fields }, 0)?.imageExcessTokens);
+      expect(seen).toEqual(shapes.map(() => 1_924));
+    }
+  });
+
+  it("does not make the template of its requests more expensive", () => {
+    const templates = new Templates();
+    templates.learn(target, "chat", { promptTokens: 60, byteTokensMax: 48, textRatio: null });
+    templates.learn(target, lied.shape, lied);
+    expect(templates.overheadOf(target, image, 0)).toMatchObject({ settledTokens: 128, cautiousTokens: 128 });
+  });
+
   it("is not suspected where the template explains the bill", () => {
     const templates = new Templates();
     templates.learn(target, "chat+images", { promptTokens: ALLOWED + 100, byteTokensMax: ALLOWED, textRatio: null });
@@ -58,6 +81,54 @@ describe("an image whose header is below the truth", () => {
     expect(other.overheadOf(target, image, 20_000)?.imageExcessTokens).toBeUndefined();
     const third = new Templates(() => seenBy("run_a", "run_b"), "run_c");
     expect(third.overheadOf(target, image, 20_000)?.imageExcessTokens).toBe(1_528);
+  });
+
+  it("is believed by other trees no more once two have seen it, each in requests of its own shape", () => {
+    const row = (shape: string, root: string) => {
+      const facts = { leastTokens: 400, excessTokens: 1_528 };
+      return { ...facts, model: target.model, shape, witnesses: [{ ...facts, root, seenAtMs: 0 }] };
+    };
+    const seenIn = (rows: TemplateRow[], nowMs: number) => {
+      const other = new Templates(() => rows, "run_c");
+      return other.overheadOf(target, image, nowMs);
+    };
+    const two = [row("chat+images", "run_a"), row("messages+images", "run_b")];
+    expect(seenIn(two, 0)?.imageExcessTokens).toBe(1_528);
+    expect(
+      seenIn([row("chat+images", "run_a"), row("messages+images", "run_a")], 0)?.imageExcessTokens,
+    ).toBeUndefined();
+    expect(seenIn(two, TEMPLATE_LIFE_MS)?.imageExcessTokens).toBeUndefined();
+    // A text shows nothing of images.
+    expect(seenIn([row("chat+images", "run_a"), row("chat", "run_b")], 0)?.imageExcessTokens).toBeUndefined();
+    const lender = new Templates(() => two, "run_c");
+    lender.overheadOf(target, image, 0);
+    const instance = new Templates(() => null);
+    instance.adopt(target.upstream, structuredClone(lender.learnedOf(target.upstream)), 0);
+    expect(instance.overheadOf(target, image, 0)?.imageExcessTokens).toBe(1_528);
+  });
+
+  it("shows beside a long text whose look was believed, and beside a file", () => {
+    const bytes = 4_000;
+    const long = { ...image, promptBytes: bytes, textTokensMax: 1_000 };
+    const withFile = { ...image, fileParts: 1 };
+    const bounds = { ...target.bounds, fileTokensMax: 500 };
+    for (const [facts, billed] of [
+      [long, 1_000 + 8 + 1 + family.framing + 128 + 1_400],
+      [withFile, ALLOWED + 500 + 128 + 1_400],
+    ] as const) {
+      const engine = new TestEngine({ targets: [{ ...target, bounds }], limits: { prompt_tokens: 100_000 }, width: 1 });
+      engine.state.templates.learn(target, "chat", { promptTokens: 60, byteTokensMax: 48, textRatio: 0.7 });
+      engine.open(alike(2, facts));
+      const overruns = [0, 1].map(() => {
+        engine.startAll(0);
+        const [inFlight] = engine.state.attempts.values();
+        if (inFlight === undefined) throw new Error("nothing starts");
+        const { attemptId, amounts } = inFlight.lease;
+        settle(engine.state, attemptId, success({ promptTokens: billed, completionTokens: 5 }), 10);
+        return billed > amounts.prompt_tokens;
+      });
+      expect(overruns).toEqual([true, false]);
+    }
   });
 
   it("overruns its reservation once: the next call of its model reserves what it was billed", () => {

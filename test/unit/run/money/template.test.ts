@@ -1,7 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { Ledger, NO_LIMITS, zeroAmounts } from "../../../../src/run/money/ledger.ts";
+import { Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../../src/run/money/ledger.ts";
 import { admitWithTemplate } from "../../../../src/run/money/template-admit.ts";
-import { factsFrom, isKnown, mergedFacts, overheadOf, shapeOf } from "../../../../src/run/money/template.ts";
+import { ANY_TOKENS } from "../../../../src/run/money/estimate.ts";
+import type { CallFacts } from "../../../../src/call.ts";
+import {
+  factsFrom,
+  isKnown,
+  mergedFacts,
+  overheadOf,
+  shapeOf,
+  type Overhead,
+} from "../../../../src/run/money/template.ts";
 import { PROMPT_TOKENS_FIXED_MAX, PROMPT_TOKENS_UNSEEN } from "../../../../src/limits.ts";
 import { makeFacts, PLAIN_PRICE } from "../../../support/engine.ts";
 
@@ -127,6 +136,24 @@ describe("an attempt with an unknown template", () => {
     expect(decide(whole - 1, { overhead }).kind).toBe("wait");
     expect(decide(248, { overhead }).kind).toBe("wait");
     expect(decide(247, { overhead }).kind).toBe("refuse");
+  });
+
+  it("with an image waits for the facts of other runs, whatever the budget pays for: they may know that its header lies", () => {
+    const seeing = makeFacts({ ...call, mediaParts: 1, images: [{ width: 3, height: 3 }] });
+    const bounds = { ...ANY_TOKENS, mediaTokensMax: 50 };
+    const known = overheadOf(DEFAULT, { leastTokens: DEFAULT, excessTokens: 1 }, 0);
+    const kindOf = (facts: CallFacts, overhead: Overhead, limits: Partial<Limits> = { usd: 1e9 }): string => {
+      const ledger = new Ledger({ ...NO_LIMITS, ...limits });
+      return admitWithTemplate(facts, PLAIN_PRICE, ledger, { overhead, isInFlight: () => false, bounds }).kind;
+    };
+    const unread = { ...known, awaitsFacts: true };
+    expect(kindOf(seeing, known)).toBe("reserve");
+    expect(kindOf(seeing, unread)).toBe("wait");
+    expect(kindOf(call, unread)).toBe("reserve");
+    // The lie is known already, no limit is at stake, or nothing pays for the image even as it says.
+    expect(kindOf(seeing, { ...unread, imageExcessTokens: 9 })).toBe("reserve");
+    expect(kindOf(seeing, unread, { calls: 5 })).toBe("reserve");
+    expect(kindOf(seeing, unread, { usd: 10 })).toBe("refuse");
   });
 
   it("is not cut because of a template that may not exist", () => {
