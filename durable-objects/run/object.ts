@@ -93,7 +93,7 @@ import { preparing, type Prepared } from "./groups/prepare.ts";
 import { claimProviderPage, settleProviderPage } from "./groups/provider-pages.ts";
 import { quotingGroup } from "./groups/quote.ts";
 import { endedSlots, groupView, positionOf, resultsFrom, withWaits } from "./groups/read.ts";
-import { retryGroup } from "./groups/retry-group.ts";
+import { readingRetried, retryGroup } from "./groups/retry-group.ts";
 import { searchRun } from "./groups/search.ts";
 import { giveAnswers } from "./replay/give.ts";
 import { RunLifecycle } from "./lifecycle.ts";
@@ -407,7 +407,10 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   async retryGroup(request: RetryRequest): Promise<OpenGroupReply> {
     await this.#life.growSpace(1);
-    return this.#life.whileActive((run, store, nowMs) => retryGroup(run, store, request, nowMs));
+    const { active: run, store } = this.#life;
+    const reading = "reason" in run ? null : readingRetried(run, store, request.seq);
+    const read = reading === null ? null : await inSlices(reading, pause);
+    return this.#life.whileActive((state, rows, nowMs) => retryGroup(state, rows, { request, read }, nowMs));
   }
 
   async changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {

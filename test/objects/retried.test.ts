@@ -1,9 +1,9 @@
 /** A retry refers to the calls and answers of the groups before it: it is a request of a few bytes, and stores about as many. */
 import { runInDurableObject } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
-import { RETRIES_IN_A_ROW_MAX } from "../../src/limits.ts";
+import { OPENED_AT_ONCE_MAX, RETRIES_IN_A_ROW_MAX } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import { refusalOf } from "../support/objects-tree.ts";
@@ -26,6 +26,9 @@ const graph = z.looseObject({
     z.looseObject({ status: z.string(), attempts: z.number(), output: z.string().nullish() }),
   ),
 });
+
+const accepted = z.looseObject({ id: z.string() });
+const counted = z.looseObject({ counts: z.record(z.string(), z.number()) });
 
 const stored = (run: TestRun): Promise<number> =>
   runInDurableObject(run.object, (_: RunObject, { storage }) => storage.sql.databaseSize);
@@ -139,5 +142,26 @@ describe("a retry", () => {
       (_: RunObject, { storage }) => storage.sql.exec("SELECT value FROM meta WHERE key = 'schema'").one()["value"],
     );
     expect(schema).toBe("11");
+  });
+
+  it("keeps what had completed of a batch that is so large that it is read in slices", async () => {
+    const run = await openRun({ max_parallel: 4 });
+    const count = OPENED_AT_ONCE_MAX + 1;
+    const stuck = "up/key/large-retry/latch/never";
+    const first = { model: "up/m", priority: "critical" };
+    const itemOf = (at: number) => ({ prompt: `${at}`, ...(at % 700 === 0 ? first : { model: stuck }) });
+    const items = Array.from({ length: count }, (_, at) => itemOf(at));
+    const headers = { prefer: "respond-async" };
+    const countsOf = async (id: string) => counted.parse(await (await run.send("GET", `/groups/${id}`)).json()).counts;
+    const { id } = accepted.parse(await (await run.post("/batch", { items }, { headers })).json());
+    await vi.waitFor(async () => expect(await countsOf(id)).toMatchObject({ completed: 3 }), 20_000);
+    await run.send("DELETE", `/groups/${id}`);
+    const retry = accepted.parse(await (await run.post(`/groups/${id}/retry`, {}, { headers })).json());
+    expect(await countsOf(retry.id)).toMatchObject({ completed: 3, cancelled: 0 });
+    await run.send("DELETE", `/groups/${retry.id}`);
+    expect(await countsOf(retry.id)).toMatchObject({ completed: 3, cancelled: count - 3 });
+    const again = accepted.parse(await (await run.post(`/groups/${retry.id}/retry`, {}, { headers })).json());
+    expect(await countsOf(again.id)).toMatchObject({ completed: 3, cancelled: 0 });
+    await run.send("DELETE", `/groups/${again.id}`);
   });
 });

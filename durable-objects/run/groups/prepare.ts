@@ -4,15 +4,13 @@
  */
 import type { HeldQuote } from "../../../src/run/group/group.ts";
 import type { SlotFloors } from "../../../src/run/money/feasible.ts";
-import { isAlike } from "../../../src/run/queue/alike.ts";
-import { readFacts, type CallPage, type ReadPage } from "../../../src/run/queue/call-page.ts";
-import type { SlotFacts } from "../../../src/run/queue/slot.ts";
+import type { CallPage, ReadPage } from "../../../src/run/queue/call-page.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import { SLICE_PIECE_CHARS } from "../../../src/limits.ts";
 import type { OpenGroupRequest } from "../../../src/objects/methods/groups.ts";
-import { SliceCount, type Sliced } from "../../../src/text/bytes/slices.ts";
+import type { Sliced } from "../../../src/text/bytes/slices.ts";
 import { heldQuoteOf, type QuotingRun } from "./confirm.ts";
 import { Floors, hasFloor } from "./floors.ts";
+import { readingPages } from "./read-pages.ts";
 
 /** `staged`: the group whose pages were stored before, and are read with the last ones; null = there are none. */
 export type Prepared = {
@@ -39,20 +37,7 @@ export function* preparing(
   // All texts at once: rows are not read on while others are written.
   const texts = [...(staged === null ? [] : store.groups.pageFacts(staged)), ...last];
   const floors = hasFloor(run, { request, graph }) ? new Floors(run) : null;
-  const slice = new SliceCount();
-  const pages: ReadPage[] = [];
-  let before: SlotFacts | null = null;
-  for (const { firstIndex, facts } of texts) {
-    const slots = readFacts(facts, request.models);
-    for (const [at, slot] of slots.entries()) {
-      // Alike calls are one object, as copies are: so many of them take no memory, and are queued at once.
-      if (before !== null && isAlike(before, slot)) slots[at] = before;
-      else before = slot;
-      floors?.add(before);
-    }
-    pages.push({ firstIndex, slots });
-    if (slice.add(facts.length + slots.length * SLICE_PIECE_CHARS)) yield;
-  }
+  const pages = yield* readingPages(texts, request.models, (facts) => floors?.add(facts));
   const held = isJudge ? null : yield* heldQuoteOf(run, { request, graph, pages }, nowMs);
   return { staged, pages, floors: floors?.counted ?? [], held };
 }

@@ -7,18 +7,62 @@ import { endSlot, startGraph } from "../../../src/run/steps/end-slot.ts";
 import { emitGroupStarted } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { RETRIES_IN_A_ROW_MAX } from "../../../src/limits.ts";
+import { OPENED_AT_ONCE_MAX, RETRIES_IN_A_ROW_MAX } from "../../../src/limits.ts";
+import { atOnce, type Sliced } from "../../../src/text/bytes/slices.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, RetryRequest } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import type { StoredGroup } from "../store/records.ts";
-import { reopenGroup } from "../store/rebuild.ts";
+import { reopenGroup, type RetriedBatch } from "../store/rebuild.ts";
 import { roomReason } from "../store/room.ts";
 import type { RunStore } from "../store/store.ts";
 import { refusalOf, replyOf } from "./open.ts";
+import { readingPages } from "./read-pages.ts";
 
-/** Opens the new group, and leaves what it changes to the turn's transaction. */
-export function retryGroup(run: RunState, store: RunStore, request: RetryRequest, nowMs: number): OpenGroupReply {
+/** Slots of a group that are looked up between two pauses. */
+const SLOTS_PER_SLICE = 4_096;
+
+/**
+ * Reads what a retry begins with. Of a large batch in slices, before the turn that opens the retry; null = nothing was read: the group is
+ * small, has tasks, or has not ended.
+ */
+export function readingRetried(run: RunState, store: RunStore, seq: number): Sliced<RetriedBatch> | null {
+  const header = store.groups.get(seq)?.stored.header;
+  if (header === undefined || header.graph !== undefined || header.count <= OPENED_AT_ONCE_MAX) return null;
+  return run.engine.groups.get(seq)?.done === false ? null : readingBatch(store, header);
+}
+
+/** Reads a batch that has ended: nothing of it changes any more. */
+export function* readingBatch(
+  store: {
+    readonly groups: Pick<RunStore["groups"], "pageFacts" | "beforeRetryOf">;
+    readonly slots: Pick<RunStore["slots"], "kept">;
+  },
+  { seq, count, models }: Pick<StoredGroup["header"], "seq" | "count" | "models">,
+): Sliced<RetriedBatch> {
+  // All texts at once: rows are not read on while others are written.
+  const pages = yield* readingPages([...store.groups.pageFacts(seq)], models, () => undefined);
+  const kept: number[] = [];
+  for (const before of store.groups.beforeRetryOf(seq)) {
+    for (let from = 0; from < count; from += SLOTS_PER_SLICE) {
+      for (const index of store.slots.kept(before.seq, from, Math.min(count, from + SLOTS_PER_SLICE))) kept.push(index);
+      if (count > SLOTS_PER_SLICE) yield;
+    }
+  }
+  // As if they had ended in order, whichever group they completed in.
+  return { pages, kept: kept.toSorted((a, b) => a - b) };
+}
+
+/**
+ * Opens the new group, and leaves what it changes to the turn's transaction.
+ * @param read What was read of it before this turn; null = it is read now.
+ */
+export function retryGroup(
+  run: RunState,
+  store: RunStore,
+  { request, read }: { request: RetryRequest; read: RetriedBatch | null },
+  nowMs: number,
+): OpenGroupReply {
   const { openKey, idempotencyKey } = request;
   const named = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
   if (named !== null && named.hash !== idempotencyKey?.hash)
@@ -39,8 +83,10 @@ export function retryGroup(run: RunState, store: RunStore, request: RetryRequest
   const graph = json === null ? null : parsed(json);
   run.openings.add({ openKey, seq, stagedAtMs: null });
   if (idempotencyKey !== null) run.addKey(idempotencyKey, seq);
-  if (graph === null) startBatch(run, store, stored, nowMs);
-  else start(run, store, { stored, graph }, nowMs);
+  if (graph === null) {
+    const retried = read ?? atOnce(readingBatch(store, found.stored.header));
+    startBatch(run, store, { stored, retried }, nowMs);
+  } else start(run, store, { stored, graph }, nowMs);
   return replyOf(run, stored, false);
 }
 
@@ -82,10 +128,15 @@ function parsed(json: string): CompiledGraph {
   return JSON.parse(json);
 }
 
-/** Opens the calls of a batch as a restart would, which finds some of them completed. */
-function startBatch(run: RunState, store: RunStore, stored: StoredGroup, nowMs: number): void {
+/** Opens the calls of a batch, of which some are completed. */
+function startBatch(
+  run: RunState,
+  store: RunStore,
+  { stored, retried }: { stored: StoredGroup; retried: RetriedBatch },
+  nowMs: number,
+): void {
   run.groupOpened(stored, nowMs);
-  reopenGroup(run.engine, store, stored, nowMs);
+  reopenGroup(run.engine, store, { stored, retried }, nowMs);
   const group = run.engine.groups.get(stored.header.seq);
   if (group === undefined) throw new Error(`the group ${stored.header.id} was not opened`);
   emitGroupStarted(run.engine, group, nowMs);

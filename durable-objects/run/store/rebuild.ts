@@ -3,7 +3,7 @@
  * decides how much that is.
  */
 import { Ledger } from "../../../src/run/money/ledger.ts";
-import { readFacts } from "../../../src/run/queue/call-page.ts";
+import { readFacts, type ReadPage } from "../../../src/run/queue/call-page.ts";
 import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/run/steps/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import type { Group, GroupHeader } from "../../../src/run/group/group.ts";
@@ -136,10 +136,24 @@ export function widthOf(settings: Pick<RunSettings, "maxParallel">): number {
   return settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
 }
 
-/** Opens a group whose rows are there and of which some slots have ended, as after a restart. */
-export function reopenGroup(engine: EngineState, store: ReadByRebuild, stored: StoredGroup, nowMs: number): void {
-  restoreGroup(engine, store, { stored, result: null }, nowMs);
-  queueFresh(engine, store, { seq: stored.header.seq, absent: null }, nowMs);
+/** What the retry of a batch begins with: its calls, and the indexes of those that have answers from before. */
+export type RetriedBatch = { pages: readonly ReadPage[]; kept: readonly number[] };
+
+/** Opens a batch whose rows are there, and of which some calls have completed in groups before. */
+export function reopenGroup(
+  engine: EngineState,
+  store: Pick<ReadByRebuild, "slots">,
+  { stored, retried: { pages, kept } }: { stored: StoredGroup; retried: RetriedBatch },
+  nowMs: number,
+): void {
+  const group = engine.openGroup(stored.header, null);
+  for (const { firstIndex, slots } of pages) setTiers(group, firstIndex, slots);
+  // What they took and cost was counted in their own groups.
+  for (const index of kept) group.restore(index, "completed", 0, nowMs);
+  if (group.ballot !== null) for (const record of store.slots.from(stored.header.seq)) addVote(group, record);
+  const equals: Equals = new Map();
+  for (const { firstIndex, slots } of pages) enqueueSlots(engine, group, firstIndex, slots, equals);
+  releaseTiers(engine, group);
 }
 
 function restoreGroup(

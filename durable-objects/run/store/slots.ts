@@ -136,6 +136,13 @@ export class SlotRows {
     }
   }
 
+  /** The indexes of a group's slots that completed by themselves, from one index up to before another: a retry keeps their answers. */
+  kept(groupSeq: number, fromIndex: number, toIndex: number): number[] {
+    const query = `SELECT id FROM slot WHERE id >= ? AND id < ? AND ${KEPT} ORDER BY id`;
+    const range = [slotIdOf(groupSeq, fromIndex), slotIdOf(groupSeq, toIndex)] as const;
+    return [...this.#rows.read<{ id: number }>("slot", query, ...range)].map(({ id }) => indexOf(id));
+  }
+
   *#between(query: string, groupSeq: number, fromIndex: number): Generator<SlotRecord> {
     const [first, end] = rangeOf(groupSeq);
     for (const row of this.#rows.read<SlotRow>("slot", query, first + fromIndex, end)) yield this.#whole(row);
