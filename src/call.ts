@@ -285,6 +285,27 @@ export type CallFacts = DispatchOptions & {
   trace?: TraceContext;
 };
 
+/** The facts that every call has. A plain text has no others, and most calls of a large batch are plain texts of a few sizes. */
+const PLAIN_FACTS = [
+  "promptBytes",
+  "messageCount",
+  "mediaParts",
+  "model",
+  "maxTokens",
+  "priority",
+  "timeoutMs",
+] as const satisfies readonly (keyof CallFacts)[];
+
+/**
+ * Whether two plain calls have the same facts; false if one of them is not plain. `others`: further fields of both, which the caller has
+ * compared.
+ */
+export function areAlike(known: CallFacts, facts: CallFacts, others = 0): boolean {
+  for (const name of PLAIN_FACTS) if (known[name] !== facts[name]) return false;
+  const fields = PLAIN_FACTS.length + others;
+  return Object.keys(known).length === fields && Object.keys(facts).length === fields;
+}
+
 /**
  * The origin of a completion cap. `client`: named by the request. `default`: the gateway's, for a request without one.
  * `learned`: the run's answers have shown that it suffices. `budget`: the budget does not pay for more.

@@ -1,6 +1,6 @@
 /** `POST /batch`: an ordered list of calls. */
 import * as z from "zod";
-import { BATCH_TIER, type CallFacts, type Notify, type SharedBody, type ToolUse } from "../call.ts";
+import { areAlike, BATCH_TIER, type CallFacts, type Notify, type SharedBody, type ToolUse } from "../call.ts";
 import type { AggregateSpec } from "../run/answers/aggregate.ts";
 import type { StopRule } from "../run/answers/early-stop.ts";
 import type { JudgeRule } from "../run/answers/judged-stop.ts";
@@ -518,9 +518,13 @@ function* eachCall<T>(
 ): Sliced<Parsed<BatchCall[]>> {
   const slice = new SliceCount();
   const calls: BatchCall[] = [];
+  let last: CallFacts | null = null;
   for (const [index, input] of inputs.entries()) {
     const call = callOf(input, index);
     if (!call.ok) return call;
+    // Tens of thousands of calls are kept: alike ones in a row have one object of facts.
+    if (last !== null && areAlike(last, call.value.facts)) call.value.facts = last;
+    else last = call.value.facts;
     calls.push(call.value);
     if (slice.add(call.value.facts.promptBytes)) yield;
   }

@@ -1,24 +1,11 @@
-/** Calls that cost the same: most calls of a large batch are plain texts of a few sizes. */
+/** Slots whose calls cost the same: most calls of a large batch are plain texts of a few sizes. */
+import { areAlike } from "../../call.ts";
 import type { SlotFacts } from "./slot.ts";
 
 /**
- * Whether a call costs what another one costs, and waits where it waits, without a look at all of it: copies are one object, and
+ * Whether a slot's call costs what another one costs, and waits where it waits, without a look at all of it: copies are one object, and
  * plain calls differ in a few fields.
  */
 export function isAlike(known: SlotFacts, facts: SlotFacts): boolean {
-  if (known === facts) return true;
-  for (const name of PLAIN) if (known[name] !== facts[name]) return false;
-  return Object.keys(known).length === PLAIN.length && Object.keys(facts).length === PLAIN.length;
+  return known === facts || (known.modelIndex === facts.modelIndex && areAlike(known, facts, 1));
 }
-
-/** What the facts of a plain call are. Those of another one have more. */
-const PLAIN = [
-  "promptBytes",
-  "messageCount",
-  "modelIndex",
-  "model",
-  "maxTokens",
-  "priority",
-  "timeoutMs",
-  "mediaParts",
-] as const satisfies readonly (keyof SlotFacts)[];

@@ -35,7 +35,10 @@ type FactsRow = [number, number, number, number | null, Priority, number | null,
 export class CallPageBuilder {
   readonly models: (string | null)[];
   readonly #modelIndexes = new Map<string | null, number>();
-  readonly #defaults: SharedBody;
+  readonly #shared: ReadonlyMap<string, unknown>;
+  readonly #sharedParams: SharedBody["params"];
+  /** The facts of the last call without an id, and their row: alike calls in a row have one object of facts. */
+  #last: { facts: CallFacts; row: FactsRow } | null = null;
   #facts: FactsRow[] = [];
   #lines: string[] = [];
   #chars = 0;
@@ -53,7 +56,8 @@ export class CallPageBuilder {
     defaults: SharedBody,
     after: { calls: number; models: readonly (string | null)[] } = { calls: 0, models: [] },
   ) {
-    this.#defaults = defaults;
+    this.#shared = new Map<string, unknown>(Object.entries(defaults));
+    this.#sharedParams = defaults.params;
     this.#nextIndex = after.calls;
     this.models = [];
     for (const model of after.models) this.#modelIndex(model);
@@ -80,10 +84,16 @@ export class CallPageBuilder {
   }
 
   #lineOf(body: CallBody): string {
-    return JSON.stringify(withoutDefaults(body, this.#defaults));
+    return JSON.stringify(without(body, this.#shared, this.#sharedParams));
   }
 
   #rowOf(call: { facts: CallFacts; id?: string | null }): FactsRow {
+    if (call.id != null) return this.#newRowOf(call);
+    if (this.#last?.facts !== call.facts) this.#last = { facts: call.facts, row: this.#newRowOf(call) };
+    return this.#last.row;
+  }
+
+  #newRowOf(call: { facts: CallFacts; id?: string | null }): FactsRow {
     const { promptBytes, messageCount, maxTokens, priority, timeoutMs, model, mediaParts, cascade, ...rest } =
       call.facts;
     const row: FactsRow = [
@@ -179,12 +189,15 @@ export function readCustomIds(facts: string): (string | null)[] {
  * stored once, not per slot.
  */
 export function withoutDefaults(body: CallBody, defaults: SharedBody): CallBody {
-  const shared = new Map<string, unknown>(Object.entries(defaults));
+  return without(body, new Map<string, unknown>(Object.entries(defaults)), defaults.params);
+}
+
+function without(body: CallBody, shared: ReadonlyMap<string, unknown>, sharedParams: SharedBody["params"]): CallBody {
   if (shared.size === 0) return body;
   const own: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(body)) if (shared.get(name) !== value) own[name] = value;
-  if (own["params"] !== undefined && defaults.params !== undefined) {
-    own["params"] = entriesOver(body.params ?? {}, defaults.params);
+  if (own["params"] !== undefined && sharedParams !== undefined) {
+    own["params"] = entriesOver(body.params ?? {}, sharedParams);
   }
   return Object.assign<CallBody, object>({}, own);
 }

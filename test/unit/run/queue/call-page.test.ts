@@ -3,6 +3,7 @@ import type { CallBody, CallFacts } from "../../../../src/call.ts";
 import {
   CallPageBuilder,
   isCopied,
+  readCustomIds,
   readFacts,
   type CallPage,
   placedPage,
@@ -28,6 +29,30 @@ function paged(bodies: readonly CallBody[], builder = new CallPageBuilder({})): 
 
 const linesOf = (page: CallPage | undefined): unknown[] =>
   (page?.calls ?? "").split("\n").map((line): unknown => JSON.parse(line));
+
+describe("calls with one object of facts", () => {
+  it("become the same pages as calls that have their own, also between others, and with ids", () => {
+    const shared = facts({ promptBytes: 7 });
+    const calls = [
+      { body: { prompt: "a" }, facts: shared },
+      { body: { prompt: "b" }, facts: shared },
+      { body: { prompt: "c" }, facts: shared, id: "named" },
+      { body: { prompt: "d" }, facts: shared },
+      { body: { prompt: "e" }, facts: facts({ promptBytes: 8, model: "other" }) },
+      { body: { prompt: "f" }, facts: shared },
+    ];
+    const pageOf = (own: boolean): CallPage | null => {
+      const builder = new CallPageBuilder({});
+      for (const call of calls) builder.add(own ? { ...call, facts: { ...call.facts } } : call);
+      return builder.flush();
+    };
+    const page = pageOf(false);
+    expect(page).toEqual(pageOf(true));
+    const read = readFacts(page?.facts ?? "", [null, "other"]);
+    expect(read.map(({ promptBytes }) => promptBytes)).toEqual([7, 7, 7, 7, 8, 7]);
+    expect(readCustomIds(page?.facts ?? "")).toEqual([null, null, "named", null, null, null]);
+  });
+});
 
 describe("splitting calls into pages", () => {
   it("puts 32 calls into a page, and the next into another", () => {
