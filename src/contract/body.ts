@@ -1,10 +1,16 @@
 /** Request bodies, read under a bound that does not rely on the announced length. */
 import type { Reason } from "../errors.ts";
-import { BODIES_FULL_RETRY_AFTER_MS, JSON_BODY_DEPTH_MAX, JSON_VALUES_MAX, SLICED_BODY_BYTES_MIN } from "../limits.ts";
+import {
+  BODIES_FULL_RETRY_AFTER_MS,
+  JSON_BODY_DEPTH_MAX,
+  JSON_VALUES_MAX,
+  SCAN_SLICE_BYTES,
+  SLICED_BODY_BYTES_MIN,
+} from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
-import { pause } from "../text/bytes/slices.ts";
-import { excessIn } from "../text/json/depth.ts";
+import { pause, type Sliced } from "../text/bytes/slices.ts";
+import { excessIn, excessInSlices, type Excess } from "../text/json/depth.ts";
 import { parseRelayed } from "./relayed-numbers.ts";
 import { describeFault, jsonFault } from "../text/json/validate.ts";
 
@@ -35,8 +41,19 @@ export async function readJsonBytes(request: Request, room: BodyRoom): Promise<P
 }
 
 /** Why a body is nested too deep to be parsed, or has too many values for that; null if neither. `valuesMax`: Infinity = any number. */
-export function shapeFault(bytes: Uint8Array, valuesMax: number): { ok: false; reason: Reason } | null {
-  const excess = excessIn(bytes, { levelsMax: JSON_BODY_DEPTH_MAX, valuesMax });
+export function shapeFault(bytes: Uint8Array, valuesMax: number): ShapeFault | null {
+  return faultOf(excessIn(bytes, { levelsMax: JSON_BODY_DEPTH_MAX, valuesMax }), valuesMax);
+}
+
+/** The same of a large body, in slices. */
+export function* shapeLook(bytes: Uint8Array, valuesMax: number): Sliced<ShapeFault | null> {
+  const bounds = { levelsMax: JSON_BODY_DEPTH_MAX, valuesMax, sliceBytes: SCAN_SLICE_BYTES };
+  return faultOf(yield* excessInSlices(bytes, bounds), valuesMax);
+}
+
+type ShapeFault = { ok: false; reason: Reason };
+
+function faultOf(excess: Excess | null, valuesMax: number): ShapeFault | null {
   if (excess === null) return null;
   const problem = {
     levels: `opens level ${JSON_BODY_DEPTH_MAX + 1} of nesting at byte ${excess.at}; expected at most ${JSON_BODY_DEPTH_MAX}`,

@@ -19,7 +19,7 @@ import {
 } from "./batch.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
-import { jsonOf, shapeFault } from "./body.ts";
+import { jsonOf, shapeLook } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { atOnce, type Sliced } from "../text/bytes/slices.ts";
 import { splitList, type SplitList } from "../text/json/split-list.ts";
@@ -43,7 +43,7 @@ export function readBatch(bytes: Uint8Array, reading = NATIVE): Parsed<BatchRequ
 /** The same in slices. */
 export function* batchReading(bytes: Uint8Array, reading = NATIVE): Sliced<Parsed<BatchRequest>> {
   if (bytes.length >= LARGE_BODY_BYTES_MIN) {
-    const tooDeep = shapeFault(bytes, Infinity);
+    const tooDeep = yield* shapeLook(bytes, Infinity);
     if (tooDeep !== null) return tooDeep;
     yield;
     const large = yield* piecesReading(bytes, LARGE_BODY_PIECE_BYTES, reading);

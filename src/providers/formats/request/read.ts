@@ -16,7 +16,7 @@ import {
 } from "../../../limits.ts";
 import { atOnce, type Sliced } from "../../../text/bytes/slices.ts";
 import { JSON_LEVELS_MAX } from "../../../text/json/validate.ts";
-import { excessIn } from "../../../text/json/depth.ts";
+import { excessInSlices } from "../../../text/json/depth.ts";
 import { jsonNormalisedGrowth } from "../../../text/tokens/normalised-bytes.ts";
 import { jsonTokensMax } from "../../../text/tokens/text-bound.ts";
 import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../../text/json/scan.ts";
@@ -150,10 +150,14 @@ export function readChatPart(bytes: Uint8Array): Parsed<RequestFacts> {
   return atOnce(readBody("chat", bytes, null));
 }
 
+/** What a body may have that is scanned; deeper ones are refused where they are read. */
+const SCANNED = { levelsMax: JSON_LEVELS_MAX, valuesMax: SCANNED_VALUES_MAX, sliceBytes: SCAN_SLICE_BYTES };
+
 function* readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | null): Sliced<Parsed<RequestFacts>> {
   const scan = newScan(bytes);
   const isLarge = bytes.length >= LARGE_BODY_BYTES_MIN;
-  if (isLarge && excessIn(bytes, { levelsMax: JSON_LEVELS_MAX, valuesMax: SCANNED_VALUES_MAX })?.of === "values") {
+  const excess = isLarge ? yield* excessInSlices(bytes, SCANNED) : null;
+  if (excess?.of === "values") {
     refuse(
       scan,
       null,
