@@ -1,6 +1,8 @@
 /** Parts of a configuration that are valid but have no effect: reported at start and at `GET /health`, because no request fails for them. */
 import type { Config } from "./env.ts";
 import { priceOf, resolveModel } from "./providers/config/registry.ts";
+import { kindOf } from "./providers/kinds/table.ts";
+import { AI_BINDING } from "./providers/kinds/workers-ai.ts";
 
 /** One sentence each, which begins with the variable. No value is quoted: it may be a secret. */
 export function configWarnings({ defaultModel, upstreams, routes, budgets }: Config): string[] {
@@ -26,9 +28,13 @@ export function configWarnings({ defaultModel, upstreams, routes, budgets }: Con
       );
     }
   }
-  for (const { name, models } of upstreams) {
-    if (models.length > 0) continue;
-    warnings.push(`UPSTREAMS.${name}.models is empty, so only calls that name ${name}/MODEL reach it`);
+  for (const { name, kind, models, bound } of upstreams) {
+    if (models.length === 0) {
+      warnings.push(`UPSTREAMS.${name}.models is empty, so only calls that name ${name}/MODEL reach it`);
+    }
+    if (kindOf({ kind }).sends === "binding" && bound?.binding === undefined) {
+      warnings.push(`UPSTREAMS.${name} needs the binding ${AI_BINDING}, which this gateway has not, so its calls fail`);
+    }
   }
   const { defaultNanoUsd, maxNanoUsd } = budgets;
   if (defaultNanoUsd !== null && maxNanoUsd !== null && defaultNanoUsd > maxNanoUsd) {

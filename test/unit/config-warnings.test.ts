@@ -29,6 +29,16 @@ describe("the warnings of a configuration", () => {
     ["a default model without a price", { ...local(), DEFAULT_MODEL: "tiny-1" }, ["DEFAULT_MODEL has no price"]],
     ["an upstream without models", local({ models: [] }), ["UPSTREAMS.local.models is empty"]],
     [
+      "an upstream over a binding that the gateway has not",
+      { UPSTREAMS: { cf: { kind: "workers-ai" } } },
+      ["UPSTREAMS.cf needs the binding AI"],
+    ],
+    [
+      "an upstream over a binding that it has",
+      { UPSTREAMS: { cf: { kind: "workers-ai" } }, AI: { run: async () => new Response() } },
+      [],
+    ],
+    [
       "a default budget above the largest",
       { ...local(), DEFAULT_BUDGET_USD: 3, MAX_BUDGET_USD: 2 },
       ["DEFAULT_BUDGET_USD is above"],
