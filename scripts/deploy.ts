@@ -17,7 +17,7 @@ import type { ApiAnswer, ReadApi } from "./deploy/account.ts";
 import { deployOptions, type DeployOptions } from "./deploy/options.ts";
 import { servingTrouble } from "./deploy/serving.ts";
 import { deploy, type DeployDeps, type Ran } from "./deploy/steps.ts";
-import { changedConfig, withWorkersAi, workerConfigOf, type Toml } from "./deploy/worker-config.ts";
+import { changedConfig, withJurisdiction, withWorkersAi, workerConfigOf, type Toml } from "./deploy/worker-config.ts";
 import { freshKey, setVariables } from "./dev-vars.ts";
 import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { ROOT } from "./root.ts";
@@ -39,10 +39,13 @@ async function run(options: DeployOptions, toml: Toml): Promise<number> {
   const local = Object.fromEntries(
     Object.entries(variables).filter((entry): entry is [string, string] => Boolean(entry[1])),
   );
-  const deployment = { options, config: workerConfigOf(toml), local, secretsFile };
+  const deployment = { options, config: workerConfigOf(toml, local), local, secretsFile };
   const problem = await deploy(deployment, {
     ...deps,
-    withConfig: ({ workersAi }, use) => withConfig(workersAi ? withWorkersAi(toml) : toml, use),
+    withConfig({ workersAi, jurisdiction }, use) {
+      const bound = workersAi ? withWorkersAi(toml) : toml;
+      return withConfig(jurisdiction === null ? bound : withJurisdiction(bound, jurisdiction), use);
+    },
     writeVariables: (variables) => setVariables(path, variables),
   });
   return problem === null ? 0 : fail(problem);
@@ -127,8 +130,8 @@ const apiReply = z.looseObject({
 });
 
 function readerWith(headers: Record<string, string>): ReadApi {
-  return async (path): Promise<ApiAnswer> => {
-    const reply = await get(`${API_URL}${path}`, headers);
+  return async (path, more): Promise<ApiAnswer> => {
+    const reply = await get(`${API_URL}${path}`, { ...headers, ...more });
     if (reply === null) return { ok: false, status: 0, code: 0, message: "it does not respond" };
     const parsed = apiReply.safeParse(jsonIn(reply.text));
     if (!parsed.success)

@@ -5,6 +5,7 @@
 import * as z from "zod";
 import { limitNanoUsd } from "./run/money/money.ts";
 import type { Reason } from "./errors.ts";
+import { JURISDICTIONS, jurisdictionIn, type Jurisdiction } from "./jurisdiction.ts";
 import { BUDGET_USD_MAX, WAITING_FETCHES_DEFAULT, WAITING_FETCHES_MAX } from "./limits.ts";
 import { parseOtlp, type OtlpTarget } from "./log/otlp/settings.ts";
 import { parseToolHosts, type ToolHost } from "./tools/hosts.ts";
@@ -36,6 +37,7 @@ export const VARIABLES = [
   "ASYNC_EXECUTOR",
   "PROBE",
   "SERVICE_BINDINGS",
+  "JURISDICTION",
   "LEASED_CREDIT",
   "CONNECT_FIRST",
   "OTLP_ENDPOINT",
@@ -98,6 +100,8 @@ export type Config = {
   probes: boolean;
   /** Whether Workers of the account may open runs over a service binding. */
   serviceBindings: boolean;
+  /** Where all objects and files are kept; null = wherever Cloudflare keeps them. */
+  jurisdiction: Jurisdiction | null;
   /** Whether instances of the gateway may start single calls by themselves, inside credit. */
   leasedCredit: boolean;
   /** The URL that is notified of every batch's end, and the secret that signs the notification; null = none. */
@@ -180,6 +184,8 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");
   const bindings = oneOrZero.safeParse(vars["SERVICE_BINDINGS"]);
   if (!bindings.success) return misconfigured("SERVICE_BINDINGS", "must be 1 or 0");
+  const jurisdiction = jurisdictionIn(vars["JURISDICTION"]);
+  if (jurisdiction === undefined) return misconfigured("JURISDICTION", `must be one of ${JURISDICTIONS.join(", ")}`);
   const leased = switchText.safeParse(vars["LEASED_CREDIT"]);
   if (!leased.success) return misconfigured("LEASED_CREDIT", "must be on or off");
   const models = modelsIn(vars, { named: texts.DEFAULT_MODEL, exportsSpans: receivers.otlp !== null });
@@ -198,6 +204,7 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
       mayUseWorkflows: executor.data === "workflow",
       probes: probe.data === 1,
       serviceBindings: bindings.data === 1,
+      jurisdiction,
       leasedCredit: leased.data === "on",
       ...receivers,
       budgets,

@@ -88,6 +88,9 @@ export async function json(gateway, path, options) {
 /** What `fanout runs` shows of an id. */
 export const ID_CHARS_SHOWN = 16;
 
+/** The beginning of a run's id, which names its jurisdiction if there is one. */
+export const BEGINNING = /^run_(?:[0-9a-f]{8,63}|(?:eu|fedramp|us)_[0-9a-f]{4,63})$/;
+
 /**
  * The whole id of a run that is named by the beginning of it, as `fanout runs` shows it.
  * @param {Gateway} gateway
@@ -95,7 +98,7 @@ export const ID_CHARS_SHOWN = 16;
  * @param {AbortSignal} signal
  */
 export async function wholeId(gateway, named, signal) {
-  if (!/^run_[0-9a-f]{8,63}$/.test(named)) return named;
+  if (!BEGINNING.test(named)) return named;
   const page = gateway.isRunToken
     ? { data: [await json(gateway, "/run", { signal })] }
     : await json(gateway, "/runs?limit=100&view=summary", { signal });

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { Failure } from "../batch/failure.mjs";
-import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "./gateway.mjs";
+import { BEGINNING, GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "./gateway.mjs";
 import { parsed, wrong } from "./options.mjs";
 import { textAt } from "./table.mjs";
 
@@ -30,7 +30,7 @@ export async function watch(args, { env, read, stdout, signal }) {
   if (values.help) return (stdout(USAGE), 0);
   if (positionals.length > 1) throw wrong("watch", "Expected one run.");
   const [named] = positionals;
-  const isWhole = named === undefined || !/^run_[0-9a-f]{8,63}$/.test(named);
+  const isWhole = named === undefined || !BEGINNING.test(named);
   if (!values.json && isWhole) return await display(args);
   const gateway = gatewayOf(values, { env, read }, { operator: false });
   if (!values.json) {

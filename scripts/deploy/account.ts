@@ -1,12 +1,13 @@
 /** Reads a Cloudflare account: what is there before a deployment, and what stands in its way, as one sentence. Changes nothing. */
 import { z } from "zod";
+import { jurisdictionIn, type Jurisdiction } from "../../src/jurisdiction.ts";
 import type { WorkerConfig } from "./worker-config.ts";
 
 /** An answer of Cloudflare's API: its result, or the status and code of its first error. */
 export type ApiAnswer = { ok: true; result: unknown } | { ok: false; status: number; code: number; message: string };
 
 /** Sends a GET request to a path of the API. Throws if the API cannot be reached. */
-export type ReadApi = (path: string) => Promise<ApiAnswer>;
+export type ReadApi = (path: string, headers?: Readonly<Record<string, string>>) => Promise<ApiAnswer>;
 
 const remoteBinding = z.looseObject({ name: z.string(), type: z.string() });
 export type RemoteBinding = z.infer<typeof remoteBinding>;
@@ -20,6 +21,8 @@ export type Account = {
   worker: RemoteWorker | null;
   /** Buckets of the configuration that do not exist. */
   missingBuckets: readonly string[];
+  /** Where the buckets are, by the configuration or by the Worker; null = anywhere. */
+  jurisdiction: Jurisdiction | null;
 };
 
 export type ReadAccount = { ok: true; account: Account } | { ok: false; message: string };
@@ -48,11 +51,29 @@ export async function readAccount(
       `The account has a Worker named ${config.name} that is not this gateway, and a deployment would replace it. Choose another name: npm run deploy -- --name NAME`,
     );
   }
+  const moved = jurisdictionTrouble(config, found.worker);
+  if (moved !== null) return stop(moved);
+  const jurisdiction = config.jurisdiction ?? bucketJurisdiction(found.worker) ?? null;
   const address = config.usesWorkersDev ? await subdomainTrouble(id, read) : null;
   if (address !== null) return stop(address);
-  const buckets = await missingBuckets(id, Object.values(config.buckets), read);
+  const buckets = await missingBuckets(id, { names: Object.values(config.buckets), jurisdiction }, read);
   if (!buckets.ok) return buckets;
-  return { ok: true, account: { id, worker: found.worker, missingBuckets: buckets.missing } };
+  return { ok: true, account: { id, worker: found.worker, missingBuckets: buckets.missing, jurisdiction } };
+}
+
+/** Where the Worker's bucket is; undefined if it has none, or Cloudflare names a place that the gateway does not know. */
+function bucketJurisdiction(worker: RemoteWorker | null): Jurisdiction | null | undefined {
+  const bucket = worker?.bindings.find(({ type }) => type === "r2_bucket");
+  return bucket === undefined ? undefined : jurisdictionIn(bucket["jurisdiction"]);
+}
+
+/** Objects and buckets cannot move: a gateway that is told another place has none of its runs any more. */
+function jurisdictionTrouble({ name, jurisdiction }: WorkerConfig, worker: RemoteWorker | null): string | null {
+  if (worker === null || jurisdiction === null) return null;
+  const before = bucketJurisdiction(worker);
+  const isKept = worker.secrets.includes("JURISDICTION") && (before === undefined || before === jurisdiction);
+  if (isKept) return null;
+  return `The Worker ${name} keeps its data outside of the jurisdiction ${jurisdiction}, and data cannot move. Deploy another Worker: npm run deploy -- --name NAME`;
 }
 
 const accountList = z.array(z.looseObject({ id: z.string(), name: z.string() }));
@@ -103,10 +124,15 @@ async function subdomainTrouble(id: string, read: ReadApi): Promise<string | nul
 
 type Missing = { ok: true; missing: string[] } | { ok: false; message: string };
 
-async function missingBuckets(id: string, names: readonly string[], read: ReadApi): Promise<Missing> {
+async function missingBuckets(
+  id: string,
+  { names, jurisdiction }: { names: readonly string[]; jurisdiction: Jurisdiction | null },
+  read: ReadApi,
+): Promise<Missing> {
   const missing: string[] = [];
+  const headers = jurisdiction === null ? {} : { "cf-r2-jurisdiction": jurisdiction };
   for (const name of names) {
-    const answer = await read(`/accounts/${id}/r2/buckets/${name}`);
+    const answer = await read(`/accounts/${id}/r2/buckets/${name}`, headers);
     if (answer.ok) continue;
     if (answer.code === R2_NOT_ENABLED) {
       return stop(

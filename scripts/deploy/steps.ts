@@ -4,6 +4,7 @@
  * dependencies. Secrets are passed in a file that only its owner can read: never on a command line, never printed.
  */
 import { readAccount, type Account, type ReadApi } from "./account.ts";
+import type { Jurisdiction } from "../../src/jurisdiction.ts";
 import { FREE_PLAN_NOTES } from "./free-plan.ts";
 import type { DeployOptions } from "./options.ts";
 import { hasUpstreams, planDeployment, type Plan } from "./plan.ts";
@@ -19,8 +20,11 @@ export type DeployDeps = {
   login(): Promise<{ read: ReadApi; accountId: string | null } | null>;
   /** Writes a file that only its owner can read, passes its path to `use`, and deletes it afterwards. */
   withFile<T>(text: string, use: (path: string) => Promise<T>): Promise<T>;
-  /** Passes the path of the configuration that is uploaded to `use`, with the binding of Workers AI if it has to have it. */
-  withConfig<T>(has: { workersAi: boolean }, use: (path: string) => Promise<T>): Promise<T>;
+  /** Passes the path of the configuration that is uploaded to `use`, with the binding of Workers AI and the place of its buckets. */
+  withConfig<T>(
+    has: { workersAi: boolean; jurisdiction: Jurisdiction | null },
+    use: (path: string) => Promise<T>,
+  ): Promise<T>;
   /** Adds new variables to the secrets file. */
   writeVariables(variables: Record<string, string>): void;
   /** Asks the operator; false where nobody can be asked. */
@@ -85,7 +89,8 @@ async function dryRun(deployment: Deployment, deps: DeployDeps): Promise<string 
   const planned = planDeployment({ ...deployment, worker: null, freshKey: deps.freshKey });
   if (!planned.ok) return planned.message;
   await warn(planned.plan, deps);
-  const { status } = await withArgs(deployment, planned.plan, deps, (args) =>
+  const { jurisdiction } = deployment.config;
+  const { status } = await withArgs(deployment, { ...planned.plan, jurisdiction }, deps, (args) =>
     deps.wrangler([...args, "--dry-run"], { show: true }),
   );
   if (status !== 0) return `wrangler deploy failed with exit status ${status}.`;
@@ -103,13 +108,20 @@ async function warn({ known }: Plan, deps: DeployDeps): Promise<void> {
 
 type MadeBuckets = { ok: true; buckets: readonly string[] } | { ok: false; message: string };
 
-async function createBuckets({ id, missingBuckets }: Account, deps: DeployDeps): Promise<MadeBuckets> {
+/** The option of wrangler for what is in a jurisdiction. */
+function placeArgs(jurisdiction: Jurisdiction | null): string[] {
+  return jurisdiction === null ? [] : ["--jurisdiction", jurisdiction];
+}
+
+async function createBuckets(account: Account, deps: DeployDeps): Promise<MadeBuckets> {
+  const { id, missingBuckets, jurisdiction } = account;
   const buckets: string[] = [];
   for (const bucket of missingBuckets) {
     deps.print(`Creating the R2 bucket ${bucket}.`);
-    const created = await deps.wrangler(["r2", "bucket", "create", bucket], { accountId: id });
+    const args = ["r2", "bucket", "create", bucket, ...placeArgs(jurisdiction)];
+    const created = await deps.wrangler(args, { accountId: id });
     if (created.status !== 0) {
-      await deleteBuckets(id, buckets, deps);
+      await deleteBuckets(account, buckets, deps);
       const message = `The R2 bucket ${bucket} could not be created:\n${created.output.trim()}`;
       return { ok: false, message: unchanged(message) };
     }
@@ -119,8 +131,14 @@ async function createBuckets({ id, missingBuckets }: Account, deps: DeployDeps):
 }
 
 /** Deletes buckets that this deployment created and nothing has used. */
-async function deleteBuckets(accountId: string, buckets: readonly string[], deps: DeployDeps): Promise<void> {
-  for (const bucket of buckets) await deps.wrangler(["r2", "bucket", "delete", bucket], { accountId });
+async function deleteBuckets(
+  { id, jurisdiction }: Account,
+  buckets: readonly string[],
+  deps: DeployDeps,
+): Promise<void> {
+  for (const bucket of buckets) {
+    await deps.wrangler(["r2", "bucket", "delete", bucket, ...placeArgs(jurisdiction)], { accountId: id });
+  }
 }
 
 /** Code of Cloudflare's API for `[limits]` on the free plan. Whether an account pays is known only from this refusal. */
@@ -142,14 +160,14 @@ async function upload(
       `Wrote ${names.join(", ")} to ${deployment.secretsFile}, which git ignores. Keep a copy in a safe place.`,
     );
   }
-  const { status, output } = await withArgs(deployment, plan, deps, (args) =>
+  const { status, output } = await withArgs(deployment, { ...plan, ...account }, deps, (args) =>
     deps.wrangler(args, { accountId: account.id, show: true }),
   );
   if (status === 0) return { ok: true, output };
   if (!LIMITS_NEED_PAID_PLAN.test(output)) {
     return { ok: false, message: `wrangler deploy failed with exit status ${status}.` };
   }
-  await deleteBuckets(account.id, account.madeBuckets, deps);
+  await deleteBuckets(account, account.madeBuckets, deps);
   return {
     ok: false,
     message: unchanged(
@@ -161,12 +179,12 @@ async function upload(
 /** The arguments of an upload, with its files. */
 async function withArgs(
   { options }: Deployment,
-  { secrets, bindsWorkersAi }: Plan,
+  { secrets, bindsWorkersAi, jurisdiction }: Pick<Plan, "secrets" | "bindsWorkersAi"> & Pick<Account, "jurisdiction">,
   deps: DeployDeps,
   use: (args: readonly string[]) => Promise<Ran>,
 ): Promise<Ran> {
   const immediate = options.isImmediate ? ["--durable-objects-code-update-mode", "immediate"] : [];
-  return await deps.withConfig({ workersAi: bindsWorkersAi }, (config) =>
+  return await deps.withConfig({ workersAi: bindsWorkersAi, jurisdiction }, (config) =>
     withSecrets(secrets, deps, (file) => use(["deploy", "--config", config, ...immediate, ...file])),
   );
 }

@@ -1,5 +1,6 @@
 /** What a deployment uploads beside its secrets: wrangler.toml, changed as the options say. Pure. */
 import { z } from "zod";
+import { jurisdictionIn, type Jurisdiction } from "../../src/jurisdiction.ts";
 import { AI_BINDING } from "../../src/providers/kinds/workers-ai.ts";
 import type { DeployOptions } from "./options.ts";
 
@@ -13,6 +14,20 @@ const buckets = z.array(z.looseObject({ bucket_name: z.string().optional() }));
 const workflows = z.array(z.looseObject({ name: z.string() }));
 
 type Changes = Pick<DeployOptions, "isFree" | "hasNoR2" | "name" | "environment">;
+
+/** A configuration whose buckets and Workflows are in a jurisdiction, as its objects are by the variable of that name. */
+export function withJurisdiction(toml: Toml, jurisdiction: Jurisdiction): Toml {
+  const each = (key: "r2_buckets" | "workflows"): Toml =>
+    toml[key] === undefined
+      ? {}
+      : {
+          [key]: z
+            .array(tables)
+            .parse(toml[key])
+            .map((entry) => ({ ...entry, jurisdiction })),
+        };
+  return { ...toml, ...each("r2_buckets"), ...each("workflows") };
+}
 
 /** A configuration with the binding of Workers AI; itself if it has one. */
 export function withWorkersAi(toml: Toml): Toml {
@@ -64,6 +79,8 @@ export type WorkerConfig = {
   buckets: Record<string, string>;
   /** Whether the gateway gets an address below workers.dev. */
   usesWorkersDev: boolean;
+  /** Where all data has to be, by the variable JURISDICTION; null = anywhere, or only the Worker knows. */
+  jurisdiction: Jurisdiction | null;
 };
 
 const workerToml = z.looseObject({
@@ -77,8 +94,8 @@ const workerToml = z.looseObject({
   r2_buckets: z.array(z.looseObject({ binding: z.string(), bucket_name: z.string().optional() })).default([]),
 });
 
-/** Reads the parts from a parsed wrangler.toml. */
-export function workerConfigOf(toml: Toml): WorkerConfig {
+/** Reads the parts from a parsed wrangler.toml, and from the variables of the secrets file. */
+export function workerConfigOf(toml: Toml, local: Readonly<Record<string, string>> = {}): WorkerConfig {
   const read = workerToml.parse(toml);
   const hasRoutes = read.routes.length > 0 || read.route !== undefined;
   return {
@@ -93,6 +110,8 @@ export function workerConfigOf(toml: Toml): WorkerConfig {
       ),
     ),
     usesWorkersDev: read.workers_dev ?? !hasRoutes,
+    // A wrong value is refused with the rest of the configuration.
+    jurisdiction: jurisdictionIn(local["JURISDICTION"] ?? read.vars["JURISDICTION"]) ?? null,
   };
 }
 

@@ -40,6 +40,12 @@ const WRANGLER_LAYOUT = "v3";
 
 /** Starts the gateway. Rejects if the source does not bundle, the folder cannot be used or is in use, or the port is taken. */
 export async function startLocalGateway(plan: LocalPlan, options: LocalGatewayOptions): Promise<LocalGateway> {
+  // workerd has no jurisdictions: it would refuse every object.
+  if ((plan.vars["JURISDICTION"] ?? "") !== "") {
+    throw new Error(
+      "JURISDICTION holds on Cloudflare only: here all data is in one folder of this machine. Remove it.",
+    );
+  }
   const claim = claimFolder(options.dataDir);
   if ("usedBy" in claim) {
     throw new Error(`Process ${claim.usedBy} runs a gateway on ${options.dataDir}. Stop it, or use another folder.`);

@@ -1,5 +1,6 @@
 /** The only file that turns an id into a stub: which object owns what, and how its name is made. */
 import { DIRECTORY_SHARDS, TOKEN_CACHE_MAX } from "../limits.ts";
+import { placeOf, type Jurisdiction, type Placed } from "../jurisdiction.ts";
 import type { CassetteApi } from "./methods/cassette-api.ts";
 import type { BatchApi } from "./methods/batch-api.ts";
 import type { DirectoryApi } from "./methods/directory-api.ts";
@@ -14,8 +15,8 @@ import type { UpstreamApi } from "./methods/upstream-api.ts";
 /** A group of a run, by its number. */
 export type GroupName = { runId: string; seq: number };
 
-/** The object namespaces, as bound in wrangler.toml. */
-export type Objects = {
+/** The object namespaces, as bound in wrangler.toml, and the jurisdiction in which all objects are. */
+export type Objects = Placed & {
   RUN: DurableObjectNamespace<RunApi>;
   LANE: DurableObjectNamespace<LaneApi>;
   DIRECTORY: DurableObjectNamespace<DirectoryApi>;
@@ -31,6 +32,15 @@ export type Objects = {
   WORKFLOW?: Workflow<GroupName>;
 };
 
+/** The part of a namespace in which the gateway's objects are: all of it where there is no jurisdiction. */
+function placed<T extends Rpc.DurableObjectBranded>(
+  namespace: DurableObjectNamespace<T>,
+  place: Placed,
+): DurableObjectNamespace<T> {
+  const jurisdiction = placeOf(place);
+  return jurisdiction === null ? namespace : namespace.jurisdiction(jurisdiction);
+}
+
 /**
  * A fresh stub of a run. After an error a stub is broken: take a new one. `region`: where the object begins, if this is
  * the first use of it; afterwards it stays where it is.
@@ -40,20 +50,38 @@ export function runOf(
   runId: string,
   region: RunSettings["region"] = null,
 ): DurableObjectStub<RunApi> {
-  const id = runIdOf(objects.RUN, runId);
-  return region === null ? objects.RUN.get(id) : objects.RUN.get(id, { locationHint: region });
+  const runs = runsOf(objects);
+  const id = runIdOf(runs, runId, placeOf(objects));
+  return region === null ? runs.get(id) : runs.get(id, { locationHint: region });
+}
+
+/** The namespace of all runs, for who measures the platform. */
+export function runsOf(objects: Pick<Objects, "RUN" | "JURISDICTION">): DurableObjectNamespace<RunApi> {
+  return placed(objects.RUN, objects);
 }
 
 /**
  * The id of a run that is about to be opened. It holds the id of its object, which the platform finds without a look
- * around the world: the first use of an object by its name can take some hundred milliseconds.
+ * around the world: the first use of an object by its name can take some hundred milliseconds. It names its jurisdiction, if
+ * there is one: an id is for ever, and a gateway of another place must not take it for one of its own.
  */
-export function newRunId(objects: Pick<Objects, "RUN">): string {
-  return `run_${objects.RUN.newUniqueId().toString()}`;
+export function newRunId(objects: Pick<Objects, "RUN" | "JURISDICTION">): string {
+  return `${markOf("run_", placeOf(objects))}${runsOf(objects).newUniqueId().toString()}`;
 }
 
-/** A run id that holds its object's. Runs of earlier versions have ids of 32 digits, which name their objects. */
-const UNIQUE_RUN = /^run_([0-9a-f]{64})$/;
+/** What an id begins with. */
+function markOf(prefix: string, jurisdiction: Jurisdiction | null): string {
+  return jurisdiction === null ? prefix : `${prefix}${jurisdiction}_`;
+}
+
+/** The id of an object, in an id that holds it. */
+const DIGITS = /^[0-9a-f]{64}$/;
+
+/** The digits behind a mark; undefined if there are none, as in ids of earlier versions, which name their objects. */
+function digitsIn(id: string, mark: string): string | undefined {
+  const digits = id.startsWith(mark) ? id.slice(mark.length) : "";
+  return DIGITS.test(digits) ? digits : undefined;
+}
 
 const ids = new Map<string, DurableObjectId>();
 
@@ -61,11 +89,11 @@ const ids = new Map<string, DurableObjectId>();
 type IdReader = Pick<DurableObjectNamespace, "idFromName" | "idFromString">;
 
 /** The id of a run's object. Reading one, and deriving one from a name, takes a hash; a busy run's is remembered. */
-export function runIdOf(namespace: IdReader, runId: string): DurableObjectId {
+export function runIdOf(namespace: IdReader, runId: string, jurisdiction: Jurisdiction | null = null): DurableObjectId {
   const known = ids.get(runId);
   if (known !== undefined) return known;
   if (ids.size >= TOKEN_CACHE_MAX) ids.clear();
-  const id = uniqueIdOf(namespace, UNIQUE_RUN.exec(runId)?.[1]) ?? namespace.idFromName(runId);
+  const id = uniqueIdOf(namespace, digitsIn(runId, markOf("run_", jurisdiction))) ?? namespace.idFromName(runId);
   ids.set(runId, id);
   return id;
 }
@@ -82,31 +110,41 @@ function uniqueIdOf(namespace: IdReader, digits: string | undefined): DurableObj
 
 /** A lane of a run. Each run has lanes of its own: its calls cannot slow another run's. */
 export function laneOf(objects: Objects, runId: string, lane: number): DurableObjectStub<LaneApi> {
-  return objects.LANE.getByName(`${runId}/${lane}`);
+  return placed(objects.LANE, objects).getByName(`${runId}/${lane}`);
 }
 
 /** The id of a batch that is about to be created. It holds the id of its object, as a run's does. */
-export function newBatchId(objects: Pick<Objects, "BATCH">, prefix: "batch_" | "msgbatch_" = "batch_"): string {
-  return `${prefix}${objects.BATCH.newUniqueId().toString()}`;
+export function newBatchId(
+  objects: Pick<Objects, "BATCH" | "JURISDICTION">,
+  prefix: "batch_" | "msgbatch_" = "batch_",
+): string {
+  return `${markOf(prefix, placeOf(objects))}${placed(objects.BATCH, objects).newUniqueId().toString()}`;
 }
-
-/** A batch id that holds its object's. One made of an Idempotency-Key has 32 digits, as those of earlier versions have. */
-const UNIQUE_BATCH = /^(?:msg)?batch_([0-9a-f]{64})$/;
 
 /** A batch of a run. Clients name it, so each call to its object names the run, and the object replies to its own run only. */
 export function batchOf(objects: Objects, runId: string, batchId: string): DurableObjectStub<BatchApi> {
-  return objects.BATCH.get(batchIdOf(objects.BATCH, runId, batchId));
+  const batches = placed(objects.BATCH, objects);
+  return batches.get(batchIdOf(batches, runId, batchId, placeOf(objects)));
 }
 
-/** The id of a batch's object. A name has the run's id, so that a key of one run finds no batch of another. */
-export function batchIdOf(namespace: IdReader, runId: string, batchId: string): DurableObjectId {
-  const unique = uniqueIdOf(namespace, UNIQUE_BATCH.exec(batchId)?.[1]);
+/**
+ * The id of a batch's object. One that is made of an Idempotency-Key has 32 digits, as those of earlier versions have, and is a part of the
+ * object's name; a name has the run's id, too, so that a key of one run finds no batch of another.
+ */
+export function batchIdOf(
+  namespace: IdReader,
+  runId: string,
+  batchId: string,
+  jurisdiction: Jurisdiction | null = null,
+): DurableObjectId {
+  const digits = digitsIn(batchId.replace(/^msg/, ""), markOf("batch_", jurisdiction));
+  const unique = uniqueIdOf(namespace, digits);
   return unique ?? namespace.idFromName(`${runId}/${batchId}`);
 }
 
 /** A run's files, its uploads and the list of its batches. */
 export function runFilesOf(objects: Objects, runId: string): DurableObjectStub<FileApi> {
-  return objects.SHELF.getByName(runId);
+  return placed(objects.SHELF, objects).getByName(runId);
 }
 
 /** The key of a file's content in R2. */
@@ -126,22 +164,22 @@ export function bodiesPrefix(runId: string, openKey?: string): string {
 
 /** What all runs have learned of an upstream, by its name in the configuration. */
 export function upstreamOf(objects: Objects, upstream: string): DurableObjectStub<UpstreamApi> {
-  return objects.UPSTREAM.getByName(upstream);
+  return placed(objects.UPSTREAM, objects).getByName(upstream);
 }
 
 /** The tape of a name. Names come from the configuration of upstreams, never from clients. */
 export function cassetteOf(objects: Objects, tape: string): DurableObjectStub<CassetteApi> {
-  return objects.CASSETTE.getByName(tape);
+  return placed(objects.CASSETTE, objects).getByName(tape);
 }
 
 /** The object that feeds the batches of a group's provider. */
 export function providerBatchOf(objects: Objects, runId: string, seq: number): DurableObjectStub<ProviderBatchApi> {
-  return objects.PROVIDER_BATCH.getByName(`${runId}/${seq}`);
+  return placed(objects.PROVIDER_BATCH, objects).getByName(`${runId}/${seq}`);
 }
 
 /** A gate by its name: the upstream's, and `#` with the name of the key's secret if the upstream has several keys. */
 export function gateOf(objects: Objects, gate: string): DurableObjectStub<GateApi> {
-  return objects.GATES.getByName(gate);
+  return placed(objects.GATES, objects).getByName(gate);
 }
 
 /**
@@ -153,14 +191,15 @@ export function directoryOf(
   objects: Objects,
   { id, holder }: Pick<RunSettings, "id" | "holder">,
 ): DurableObjectStub<DirectoryApi> {
-  const isSpread = holder !== "directory" && UNIQUE_RUN.test(id);
-  return objects.DIRECTORY.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
+  const isSpread = holder !== "directory" && digitsIn(id, markOf("run_", placeOf(objects))) !== undefined;
+  const parts = placed(objects.DIRECTORY, objects);
+  return parts.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
 }
 
 /** Every object that has a part of the list: functions that make a stub, because a stub is of no use after an error. */
 export function directoriesOf(objects: Objects): (() => DurableObjectStub<DirectoryApi>)[] {
   const shards = Array.from({ length: DIRECTORY_SHARDS }, (_, shard) => shardName(shard));
-  return [...shards, WHOLE].map((name) => () => objects.DIRECTORY.getByName(name));
+  return [...shards, WHOLE].map((name) => () => placed(objects.DIRECTORY, objects).getByName(name));
 }
 
 /** The name of the object that was the whole list once. */

@@ -210,6 +210,29 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     },
   );
 
+  it(
+    "keeps the bucket in a jurisdiction, from any clone, and moves no gateway into one",
+    { tags: ["slow"] },
+    async () => {
+      const { accounts, uploads } = await serve(account());
+      const [owner = account()] = accounts;
+      const inEurope = `${DEPLOY_VARS}JURISDICTION=eu\n`;
+      const begun = await deploy(await clone(inEurope));
+      expect(begun, begun.output).toMatchObject({ status: 0 });
+      expect([...(owner.buckets ?? [])]).toEqual(["eu/fanout-files"]);
+      const again = await deploy(await clone());
+      expect(again, again.output).toMatchObject({ status: 0 });
+      for (const { bindings } of uploads) {
+        expect(bindings.find(({ name }) => name === "FILES")).toMatchObject({ jurisdiction: "eu" });
+      }
+      expect(secretsOf(owner)).toMatchObject({ JURISDICTION: "eu" });
+      const before = structuredClone(accounts);
+      const moved = await deploy(await clone(inEurope.replace("=eu", "=us")));
+      expect([moved.status, accounts]).toEqual([1, before]);
+      expect(moved.output).toContain("outside of the jurisdiction us, and data cannot move");
+    },
+  );
+
   it("stops before it loses a setting that only the Worker has", { tags: ["slow"] }, async () => {
     const deployed = [
       { name: "RUN", type: "durable_object_namespace", class_name: "RunObject" },

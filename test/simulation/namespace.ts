@@ -9,10 +9,12 @@ import { ClientEnd } from "./sockets.ts";
 export class ObjectId {
   readonly #digits: string;
   readonly name: string | undefined;
+  readonly jurisdiction: string | undefined;
 
-  constructor(digits: string, name: string | undefined) {
+  constructor(digits: string, name: string | undefined, jurisdiction?: string) {
     this.#digits = digits;
     this.name = name;
+    this.jurisdiction = jurisdiction;
   }
 
   toString(): string {
@@ -25,18 +27,32 @@ export type NamespaceDeps = {
   /** The object of an id, which is made at its first use. */
   objectOf: (id: ObjectId) => SimulatedObject;
   uniqueDigits: () => string;
+  /** The jurisdictions of unique ids that have one. */
+  places: Map<string, string>;
 };
 
-/** What the gateway sees as a binding of wrangler.toml. */
-export function namespaceOf(deps: NamespaceDeps): object {
-  const get = (id: ObjectId): object => stubOf(deps, id);
-  const idFromName = (name: string): ObjectId => new ObjectId(`name:${name}`, name);
+/**
+ * What the gateway sees as a binding of wrangler.toml, or its part in a jurisdiction. As on Cloudflare, a name is another id in each
+ * jurisdiction, an id encodes its own, and such a part refuses ids of others.
+ */
+export function namespaceOf(deps: NamespaceDeps, jurisdiction?: string): object {
+  const get = (id: ObjectId): object => {
+    if (jurisdiction !== undefined && id.jurisdiction !== jurisdiction) throw new TypeError("an id of elsewhere");
+    return stubOf(deps, id);
+  };
+  const begin = jurisdiction === undefined ? "name:" : `name:${jurisdiction}:`;
+  const idFromName = (name: string): ObjectId => new ObjectId(`${begin}${name}`, name, jurisdiction);
   return {
     get,
     getByName: (name: string) => get(idFromName(name)),
     idFromName,
-    idFromString: (digits: string) => new ObjectId(digits, undefined),
-    newUniqueId: () => new ObjectId(deps.uniqueDigits(), undefined),
+    idFromString: (digits: string) => new ObjectId(digits, undefined, deps.places.get(digits)),
+    newUniqueId: () => {
+      const digits = deps.uniqueDigits();
+      if (jurisdiction !== undefined) deps.places.set(digits, jurisdiction);
+      return new ObjectId(digits, undefined, jurisdiction);
+    },
+    jurisdiction: (name: string) => namespaceOf(deps, name),
   };
 }
 

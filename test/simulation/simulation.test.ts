@@ -51,6 +51,26 @@ describe("without faults", () => {
   });
 });
 
+describe("under a jurisdiction", () => {
+  const plan: Partial<Plan> = { jurisdiction: "eu", kinds: [...CALLS, "graph", "children"], runs: 8, slots: 20 };
+
+  it("makes every object of every run inside, also after deaths", async () => {
+    for (const hasFaults of [false, true]) {
+      const outcome = await simulated({ ...plan, hasFaults });
+      expect(outcome.violations).toEqual([]);
+      expect(outcome.completed).toBeGreaterThan(0);
+    }
+  });
+
+  it.each(["LANE", "GATES", "DIRECTORY", "UPSTREAM"])("is seen to be left where %s is not placed", async (binding) => {
+    const outside = code.replaceAll(`placed(objects.${binding}, objects)`, `objects.${binding}`);
+    expect(outside).not.toBe(code);
+    const { violations } = await simulated({ ...plan, hasFaults: false }, outside);
+    expect(violations.join()).toContain(`${binding}/name:`);
+    expect(violations.join()).toContain("is outside of its jurisdiction");
+  });
+});
+
 describe("while Workers, machines and objects die and messages are lost", () => {
   it.each<[number, Partial<Plan>]>([
     [1, {}],

@@ -13,6 +13,8 @@ export type Plan = Mix & {
   hours: number;
   runs: number;
   hasFaults: boolean;
+  /** The jurisdiction in which the gateway has to keep all objects; absent = anywhere. */
+  jurisdiction?: string;
   /** Which of the shards this is. Each has every `count`th program, in a world of its own. */
   shard: { index: number; count: number };
   /** Ends here, without what must hold at the end: to see how a violation comes about. Infinity = at the end. */
@@ -88,6 +90,7 @@ export async function simulate(
     seed: plan.seed,
     shard: index,
     hasFaults: plan.hasFaults,
+    jurisdiction: plan.jurisdiction,
     upstreams: plan.upstreams,
     billed: (program, { nanoUsd, calls }) => {
       fingerprint.update(`${program} ${calls} ${nanoUsd} ${world.clock.nowMs}\n`);

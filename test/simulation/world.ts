@@ -76,6 +76,8 @@ export type WorldDeps = {
   hasFaults: boolean;
   /** Upstreams that the gateway is configured with. */
   upstreams: number;
+  /** Where all objects have to be; absent = anywhere. */
+  jurisdiction?: string | undefined;
   /** Called when a bill has grown. */
   billed: UpstreamDeps["billed"];
   /** An invariant does not hold. */
@@ -184,11 +186,15 @@ export class World {
         network: this.network,
         objectOf: (id) => {
           this.objectCalls += 1;
+          const { jurisdiction } = this.#deps;
+          if (id.jurisdiction !== jurisdiction)
+            this.#deps.violated(`${name}/${id.toString()} is outside of its jurisdiction`);
           const object = this.#objectOf(name, id);
           calledMsOf.set(object, this.clock.nowMs);
           return object;
         },
         uniqueDigits: () => (this.#uniqueIds += 1).toString(16).padStart(64, "0"),
+        places: new Map(),
       }),
     ];
     return Object.fromEntries(Object.keys(CLASSES).map(binding));
@@ -206,7 +212,8 @@ export class World {
     });
     const indexes = Array.from({ length: this.#deps.upstreams }, (_, index) => index);
     const UPSTREAMS = Object.fromEntries(indexes.map((index) => [upstreamName(index), upstreamAt(index)]));
-    return { ADMIN_KEY, DEFAULT_MODEL: modelOf(0), UPSTREAMS, ...this.#bindings };
+    const { jurisdiction: JURISDICTION } = this.#deps;
+    return { ADMIN_KEY, DEFAULT_MODEL: modelOf(0), UPSTREAMS, JURISDICTION, ...this.#bindings };
   }
 
   #newHost(): Host {

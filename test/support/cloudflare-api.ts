@@ -26,7 +26,7 @@ export type Account = {
   /** The name below workers.dev; null = not registered. */
   subdomain: string | null;
   plan: "free" | "paid";
-  /** The names of the buckets; null = R2 is not enabled. */
+  /** The names of the buckets, behind that of their jurisdiction if they have one (`eu/files`); null = R2 is not enabled. */
   buckets: Set<string> | null;
   /** The bindings of each Worker, by its name. */
   workers: Map<string, Binding[]>;
@@ -100,7 +100,10 @@ async function answerTo(state: State, request: IncomingMessage): Promise<Answer>
     return refused(403, 10000, "Authentication error");
   }
   if (method !== "GET") state.changes.push(`${method} ${below}`);
-  if (below.startsWith("/r2/buckets")) return bucketAnswer(owner, method, below, await text(request));
+  if (below.startsWith("/r2/buckets")) {
+    const place = request.headers["cf-r2-jurisdiction"];
+    return bucketAnswer(owner, { method, below, within: placeOf(place) }, await text(request));
+  }
   return await workerAnswer(state, owner, { method, below, request });
 }
 
@@ -128,17 +131,23 @@ function outsideAccounts({ accounts }: State, path: string): Answer {
   return refused(404, 7003, `Could not route to ${path}`);
 }
 
-function bucketAnswer({ buckets }: Account, method: string, below: string, body: string): Answer {
+/** A bucket is found, and made, only in the jurisdiction that the request names. */
+const placeOf = (jurisdiction: unknown): string =>
+  typeof jurisdiction === "string" && jurisdiction !== "default" ? `${jurisdiction}/` : "";
+
+type BucketRequest = { method: string; below: string; within: string };
+
+function bucketAnswer({ buckets }: Account, { method, below, within }: BucketRequest, body: string): Answer {
   if (buckets === null) return refused(403, 10042, "Please enable R2 through the Cloudflare Dashboard.");
   const [, , , name] = below.split("/");
   if (method === "POST") {
     const made = z.object({ name: z.string() }).parse(JSON.parse(body)).name;
-    buckets.add(made);
+    buckets.add(within + made);
     return ok({ name: made });
   }
   if (name === undefined) return ok({ buckets: [...buckets].map((each) => ({ name: each })) });
-  if (!buckets.has(name)) return refused(404, 10006, "The specified bucket does not exist.");
-  if (method === "DELETE") buckets.delete(name);
+  if (!buckets.has(within + name)) return refused(404, 10006, "The specified bucket does not exist.");
+  if (method === "DELETE") buckets.delete(within + name);
   return ok({ name });
 }
 
@@ -185,7 +194,9 @@ async function uploadAnswer(state: State, owner: Account, name: string, request:
     return refused(400, 100328, "CPU limits are not supported for the Free plan.");
   }
   const missing = metadata.bindings.find(
-    (each) => each.type === "r2_bucket" && owner.buckets?.has(String(each["bucket_name"])) !== true,
+    (each) =>
+      each.type === "r2_bucket" &&
+      owner.buckets?.has(placeOf(each["jurisdiction"]) + String(each["bucket_name"])) !== true,
   );
   if (missing !== undefined) return refused(400, 10085, `R2 bucket '${String(missing["bucket_name"])}' not found.`);
   const named = new Set(metadata.bindings.map((each) => each.name));

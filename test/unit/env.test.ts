@@ -35,6 +35,13 @@ describe("parseConfig", () => {
     });
   });
 
+  it("keeps data in a jurisdiction that there is, and by default in none", () => {
+    expect(parseConfig({ JURISDICTION: "eu" })).toMatchObject({ config: { jurisdiction: "eu" } });
+    for (const value of [undefined, ""])
+      expect(parseConfig({ JURISDICTION: value })).toMatchObject({ config: { jurisdiction: null } });
+    expect(refusalOf({ JURISDICTION: "moon" })).toMatchObject({ variable: "JURISDICTION" });
+  });
+
   it("lets Workers of the account open runs where it is told to, and by default not", () => {
     const allows = (value: unknown) => parseConfig({ SERVICE_BINDINGS: value });
     for (const value of ["1", 1]) expect(allows(value)).toMatchObject({ config: { serviceBindings: true } });

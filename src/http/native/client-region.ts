@@ -1,5 +1,6 @@
 /** Where in the world a client is, as a region in which its run may begin. */
 import type { Region } from "../../contract/fields.ts";
+import { isInside, type Jurisdiction } from "../../jurisdiction.ts";
 
 /** Longitudes that part the continents with two regions: the middle of North America, of Europe, the Gulf's east. */
 const NORTH_AMERICA_EAST_FROM = -100;
@@ -8,9 +9,15 @@ const ASIA_PACIFIC_FROM = 60;
 
 /**
  * The region of a client, by what Cloudflare reports of its address; null if that is not enough. A run without a region begins
- * near the place of the network that serves its first request, so a doubtful answer is worse than none.
+ * near the place of the network that serves its first request, so a doubtful answer is worse than none. Null also for a region outside of
+ * the gateway's jurisdiction, which chooses itself.
  */
-export function regionOf(cf: unknown): Region | null {
+export function regionOf(cf: unknown, jurisdiction: Jurisdiction | null = null): Region | null {
+  const region = nearestTo(cf);
+  return region !== null && isInside(region, jurisdiction) ? region : null;
+}
+
+function nearestTo(cf: unknown): Region | null {
   if (typeof cf !== "object" || cf === null) return null;
   const continent: unknown = Reflect.get(cf, "continent");
   const longitude = degreesOf(Reflect.get(cf, "longitude"));

@@ -10,6 +10,7 @@ import { requireRun } from "../auth/middleware.ts";
 import { signRunToken } from "../auth/token.ts";
 import type { AppEnv } from "../context.ts";
 import { jsonOf, parseBody, readJsonBytes } from "../../contract/body.ts";
+import { isInside, regionsInside } from "../../jurisdiction.ts";
 import { regionOf } from "./client-region.ts";
 import { parsePatch, parseRun, parseRunLookQuery, type RunRequest, type BudgetDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
@@ -116,13 +117,22 @@ async function openRoot(
   const tools = toolsOf(request, toolHosts);
   const asked = { ...askedOf(request), ...clientTrace(c) };
   requireWebhook(c, asked);
-  const region = asked.region ?? regionOf(c.req.raw.cf);
+  requireInside(c, asked);
+  const region = asked.region ?? regionOf(c.req.raw.cf, c.get("config").jurisdiction);
   const settings = { ...rootSettings(asked, id, budgets, nowMs), region, tools };
   return await openRootRun(settings, dayHold(settings, budgets.rootNanoUsdPerDay, nowMs), {
     objects: c.env,
     openedAt: listOrder.next(nowMs),
     waitUntil: (promise) => c.executionCtx.waitUntil(promise),
   });
+}
+
+/** A run of a jurisdiction begins nowhere else. */
+function requireInside(c: Context<AppEnv>, { region }: Pick<RunInput, "region">): void {
+  const { jurisdiction } = c.get("config");
+  if (region === null || jurisdiction === null || isInside(region, jurisdiction)) return;
+  const message = `region: this gateway keeps its runs in the jurisdiction ${jurisdiction}; expected ${regionsInside(jurisdiction)}`;
+  throw new Refusal({ reason: "invalid_request", message, param: "region" });
 }
 
 const listOrder = new ListOrder();
@@ -141,6 +151,7 @@ async function openChild(c: Context<AppEnv>, { parentId, request, named }: Child
   await settled(c.env, parentId);
   const settings = { ...askedOf(request), ...clientTrace(c) };
   requireWebhook(c, settings);
+  requireInside(c, settings);
   const id = newRunId(c.env);
   const opened =
     request.wait_ms === undefined

@@ -6,6 +6,7 @@ import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
 import { Refusal } from "../../errors.ts";
 import { PROBE_CALLS_MAX, PROBE_HOLD_MS_MAX } from "../../limits.ts";
+import { runsOf } from "../../objects/address.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import type { Gateway, Handlers } from "../handler.ts";
 import { besideHeld, latencies, longHold, widthOf, type Clock } from "./measure.ts";
@@ -58,19 +59,19 @@ function probesOf(own: Own): Record<number, Probe> {
   const opened = (c: Context<AppEnv>): Promise<string> => openedRun(c, own);
   return {
     1: (c) => {
-      const { RUN } = c.env;
-      const object = RUN.get(RUN.newUniqueId());
+      const runs = runsOf(c.env);
+      const object = runs.get(runs.newUniqueId());
       return besideHeld(clock, { ...heldOf(c, 6), call: async () => object.figures() });
     },
     2: (c) => widthOf(clock, heldOf(c, 24)),
     3: (c) => idleSockets(c, opened),
     4: (c) => rowsOfRuns(c, opened),
     5: async (c) => {
-      const { RUN } = c.env;
+      const runs = runsOf(c.env);
       const count = numberOf(c, "count", 20, PROBE_CALLS_MAX);
       // Neither stores anything: a run that was never opened has no figures.
-      const named = await latencies(clock, count, async () => RUN.getByName(`probe-${crypto.randomUUID()}`).figures());
-      const unique = await latencies(clock, count, async () => RUN.get(RUN.newUniqueId()).figures());
+      const named = await latencies(clock, count, async () => runs.getByName(`probe-${crypto.randomUUID()}`).figures());
+      const unique = await latencies(clock, count, async () => runs.get(runs.newUniqueId()).figures());
       return { named, unique };
     },
     6: async (c) => {

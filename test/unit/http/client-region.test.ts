@@ -20,6 +20,14 @@ describe("the region of a client", () => {
     expect(regionOf({ continent, longitude })).toBe(region);
   });
 
+  it("is no region outside of the gateway's jurisdiction", () => {
+    const [berlin, tokyo] = [
+      { continent: "EU", longitude: "13.40" },
+      { continent: "AS", longitude: "139.69" },
+    ];
+    expect([regionOf(berlin, "eu"), regionOf(tokyo, "eu"), regionOf(berlin, "us")]).toEqual(["weur", null, null]);
+  });
+
   it.each([
     ["nothing is reported", undefined],
     ["no continent is reported", { longitude: "10" }],

@@ -18,8 +18,8 @@ async function read(over: Record<string, ApiAnswer> = {}, accountId: string | nu
   const paths: string[] = [];
   const found = await readAccount(config, {
     accountId,
-    async read(path) {
-      paths.push(path);
+    async read(path, headers = {}) {
+      paths.push([path, ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`)].join(" "));
       const answer = Object.entries(answers).find(([end]) => path.endsWith(end))?.[1];
       if (answer === undefined) throw new Error(path);
       return answer;
@@ -43,13 +43,47 @@ const OURS = ok({
 describe("readAccount", () => {
   it("finds an account without a Worker, in the account of the login", async () => {
     const { found, paths } = await read();
-    expect(found).toEqual({ ok: true, account: { id: "a1", worker: null, missingBuckets: [] } });
+    expect(found).toEqual({ ok: true, account: { id: "a1", worker: null, missingBuckets: [], jurisdiction: null } });
     expect(paths).toEqual([
       "/accounts?per_page=50",
       "/accounts/a1/workers/scripts/fanout/settings",
       "/accounts/a1/workers/subdomain",
       "/accounts/a1/r2/buckets/fanout-files",
     ]);
+  });
+
+  describe("with a jurisdiction", () => {
+    const inEurope = configOf({ jurisdiction: "eu" });
+    const gateway = (secrets: string[], jurisdiction?: string) => ({
+      "/settings": ok({
+        bindings: [
+          { name: "RUN", type: "durable_object_namespace", class_name: "RunObject" },
+          { name: "FILES", type: "r2_bucket", bucket_name: "fanout-files", jurisdiction },
+        ],
+      }),
+      "/secrets": ok(secrets.map((name) => ({ name }))),
+    });
+
+    it("looks for the bucket there, also where only the Worker names it", async () => {
+      for (const [over, config] of [
+        [{}, inEurope],
+        [gateway(["JURISDICTION"], "eu"), configOf()],
+        [gateway(["JURISDICTION"], "eu"), inEurope],
+      ] as const) {
+        const { found, paths } = await read(over, null, config);
+        expect(found).toMatchObject({ ok: true, account: { jurisdiction: "eu" } });
+        expect(paths.at(-1)).toBe("/accounts/a1/r2/buckets/fanout-files cf-r2-jurisdiction: eu");
+      }
+    });
+
+    it.each([
+      ["a gateway that has none", gateway(["ADMIN_KEY"])],
+      ["a gateway of another one", gateway(["JURISDICTION"], "us")],
+      ["a gateway whose bucket is anywhere", gateway(["JURISDICTION"])],
+    ])("moves nothing into it: %s", async (_, over) => {
+      const { found } = await read(over, null, inEurope);
+      expect(found).toMatchObject({ ok: false, message: expect.stringContaining("data cannot move") });
+    });
   });
 
   it("needs no list of accounts if one is named", async () => {

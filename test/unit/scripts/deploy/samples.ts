@@ -15,7 +15,13 @@ export const NO_OPTIONS: DeployOptions = {
   drop: [],
 };
 
-export function configOf(over: { vars?: Record<string, unknown> | undefined; buckets?: Record<string, string> } = {}) {
+type Over = {
+  vars?: Record<string, unknown> | undefined;
+  buckets?: Record<string, string>;
+  jurisdiction?: WorkerConfig["jurisdiction"];
+};
+
+export function configOf(over: Over = {}) {
   const config: WorkerConfig = {
     name: "fanout",
     accountId: null,
@@ -24,6 +30,7 @@ export function configOf(over: { vars?: Record<string, unknown> | undefined; buc
     bindings: ["RUN", "FILES", "CF_VERSION_METADATA"],
     buckets: over.buckets ?? { FILES: "fanout-files" },
     usesWorkersDev: true,
+    jurisdiction: over.jurisdiction ?? null,
   };
   return config;
 }

@@ -53,7 +53,7 @@ function world({
       files.push(text);
       return await use("/a/file");
     },
-    withConfig: ({ workersAi }, use) => use(workersAi ? "ai.toml" : "a.toml"),
+    withConfig: ({ workersAi, jurisdiction }, use) => use(`${jurisdiction ?? (workersAi ? "ai" : "a")}.toml`),
     writeVariables: (variables) => void did.push(`write ${Object.keys(variables).join(" ")}`),
     async confirm(question) {
       printed.push(question);
@@ -146,6 +146,20 @@ describe("the steps of a deployment", () => {
     const config = configOf({ buckets: { A: "a", B: "b" } });
     expect(await deploy(deployment({ config }), deps)).toContain("no room");
     expect(did).toEqual(["r2 bucket create a", "r2 bucket create b", "r2 bucket delete a"]);
+  });
+
+  it("make and delete buckets in the jurisdiction, and upload a configuration that names it", async () => {
+    const made = world();
+    const config = configOf({ jurisdiction: "eu" });
+    expect(await deploy(deployment({ config, local: { ...LOCAL, JURISDICTION: "eu" } }), made.deps)).toBeNull();
+    expect(made.did.slice(0, 2)).toEqual([
+      "r2 bucket create fanout-files --jurisdiction eu",
+      "deploy --config eu.toml --secrets-file /a/file",
+    ]);
+    const two = configOf({ jurisdiction: "eu", buckets: { A: "a", B: "b" } });
+    const failing = world({ ends: { "r2 bucket create b": { status: 1, output: "no room" } } });
+    expect(await deploy(deployment({ config: two }), failing.deps)).toContain("no room");
+    expect(failing.did.at(-1)).toBe("r2 bucket delete a --jurisdiction eu");
   });
 
   it("say what is wrong with a gateway that was deployed and is not usable", async () => {

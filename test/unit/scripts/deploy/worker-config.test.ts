@@ -4,7 +4,13 @@ import { parse } from "smol-toml";
 import { describe, expect, it } from "vitest";
 import { VARIABLES } from "../../../../src/env.ts";
 import { deployOptions } from "../../../../scripts/deploy/options.ts";
-import { changedConfig, withWorkersAi, workerConfigOf, type Toml } from "../../../../scripts/deploy/worker-config.ts";
+import {
+  changedConfig,
+  withJurisdiction,
+  withWorkersAi,
+  workerConfigOf,
+  type Toml,
+} from "../../../../scripts/deploy/worker-config.ts";
 import { ROOT } from "../../../../scripts/root.ts";
 import { NO_OPTIONS } from "./samples.ts";
 
@@ -27,6 +33,19 @@ describe("wrangler.toml", () => {
 describe("the configuration of a deployment", () => {
   it("is wrangler.toml itself without options that change it", () => {
     expect(changed({})).toBe(whole);
+  });
+
+  it("has its buckets and Workflows in the jurisdiction that the variables name", () => {
+    const toml = { ...whole, workflows: [{ name: "w", binding: "WORKFLOW" }] };
+    expect(withJurisdiction(toml, "eu")).toEqual({
+      ...whole,
+      r2_buckets: [{ binding: "FILES", bucket_name: "fanout-files", jurisdiction: "eu" }],
+      workflows: [{ name: "w", binding: "WORKFLOW", jurisdiction: "eu" }],
+    });
+    expect(withJurisdiction({ name: "a" }, "us")).toEqual({ name: "a" });
+    expect(workerConfigOf(whole, { JURISDICTION: "us" }).jurisdiction).toBe("us");
+    expect(workerConfigOf({ ...whole, vars: { JURISDICTION: "eu" } }).jurisdiction).toBe("eu");
+    expect(workerConfigOf(whole, { JURISDICTION: "moon" }).jurisdiction).toBeNull();
   });
 
   it("has the binding of Workers AI beside all else, unless it has one", () => {
