@@ -27,7 +27,7 @@ const CONFIG: Toml = parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8"));
 const API_URL = process.env["CLOUDFLARE_API_BASE_URL"] ?? "https://api.cloudflare.com/client/v4";
 
 async function main(): Promise<number> {
-  const options = deployOptions(process.argv.slice(2));
+  const options = deployOptions(process.argv.slice(2), process.env);
   if (typeof options === "string") return fail(options);
   return await run(options, changedConfig(CONFIG, options));
 }

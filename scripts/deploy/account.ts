@@ -36,17 +36,18 @@ const FORBIDDEN = [401, 403];
 
 const stop = (message: string): { ok: false; message: string } => ({ ok: false, message });
 
-/** Reads all that a deployment must know. `accountId`: the operator's choice; null = the only account of the login. */
+/** Reads all that a deployment must know. `isBuild`: Cloudflare builds the repository; `accountId`: the operator's choice; null = the only account of the login. */
 export async function readAccount(
   config: WorkerConfig,
-  { accountId, read }: { accountId: string | null; read: ReadApi },
+  { accountId, read, isBuild = false }: { accountId: string | null; read: ReadApi; isBuild?: boolean },
 ): Promise<ReadAccount> {
   const chosen = accountId === null ? await onlyAccount(read) : { ok: true as const, id: accountId };
   if (!chosen.ok) return chosen;
   const { id } = chosen;
   const found = await readWorker(`/accounts/${id}/workers/scripts/${config.name}`, read);
   if (!found.ok) return found;
-  if (found.worker !== null && !isGateway(found.worker)) {
+  // In a build of Cloudflare's, it is the Worker that Cloudflare has made for this repository.
+  if (found.worker !== null && !isBuild && !isGateway(found.worker)) {
     return stop(
       `The account has a Worker named ${config.name} that is not this gateway, and a deployment would replace it. Choose another name: npm run deploy -- --name NAME`,
     );

@@ -22,6 +22,8 @@ export type DeployOptions = {
   environment: string | null;
   /** Settings of the deployed Worker that may be lost. */
   drop: readonly string[];
+  /** Cloudflare itself builds and deploys a repository (Workers Builds): nobody can read what is written here. */
+  isBuild: boolean;
 };
 
 const OPTIONS = {
@@ -44,7 +46,10 @@ export const OPTION_NAMES: readonly string[] = Object.keys(OPTIONS).map((name) =
 const NAME = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /** Reads the arguments; a text says what is wrong with them. */
-export function deployOptions(args: readonly string[]): DeployOptions | string {
+export function deployOptions(
+  args: readonly string[],
+  env: Readonly<Record<string, string | undefined>> = {},
+): DeployOptions | string {
   const nameIn = (arg: string) => arg.slice(2).split("=", 1)[0] ?? "";
   const unknown = args.find((arg) => arg.startsWith("--") && !Object.hasOwn(OPTIONS, nameIn(arg)));
   const accepted = `npm run deploy accepts ${OPTION_NAMES.slice(0, -1).join(", ")} and ${OPTION_NAMES.at(-1)}.`;
@@ -71,6 +76,7 @@ export function deployOptions(args: readonly string[]): DeployOptions | string {
     makesSigningKey: values["new-signing-key"],
     name: values.name ?? null,
     environment: values.env ?? null,
+    isBuild: env["WORKERS_CI"] === "1",
     drop: (values.drop ?? []).flatMap((names) => names.split(",")).map((name) => name.trim()),
   };
 }

@@ -65,7 +65,7 @@ export function planDeployment(given: PlanInput): Planned {
   const secrets = { ...local, ...emptied, ...newKeys };
   for (const name of withheld) delete secrets[name];
   const kept = (worker?.secrets ?? []).filter((name) => !(name in secrets));
-  const wrong = sizeProblem(input, secrets) ?? countProblem(input, secrets) ?? configProblem(knownVars(input, secrets));
+  const wrong = sizeProblem(input, secrets) ?? countProblem(input, secrets) ?? configProblem(input, secrets);
   if (wrong !== null) return { ok: false, message: wrong };
   const names = kept.length === 0 ? [] : [`Kept as they are, because ${secretsFile} has none: ${kept.join(", ")}.`];
   const simulated = hasUpstreams(input)
@@ -152,6 +152,8 @@ function staleParts(input: PlanInput): string | null {
  * derives from ADMIN_KEY: a SIGNING_KEY would invalidate the tokens of its runs, so it gets one only if it is asked for.
  */
 function keysOf({ options, local, worker, secretsFile, freshKey }: PlanInput): Keys {
+  if (options.isBuild)
+    return { newKeys: {}, withheld: [], notes: hasAdminKey({ local, worker }) ? [] : [NO_ADMIN_KEY] };
   const isSet = (name: string) => name in local || worker?.secrets.includes(name) === true;
   const isFirst = worker === null || !worker.secrets.includes("ADMIN_KEY");
   const isDerived = !isFirst && !worker.secrets.includes("SIGNING_KEY");
@@ -181,6 +183,14 @@ function keysOf({ options, local, worker, secretsFile, freshKey }: PlanInput): K
   }
   return keys;
 }
+
+/** Whether the Worker has a key of the operator's, or gets one that is not made here. */
+export function hasAdminKey({ local, worker }: Pick<PlanInput, "local" | "worker">): boolean {
+  return "ADMIN_KEY" in local || worker?.secrets.includes("ADMIN_KEY") === true;
+}
+
+/** A key that is made in a build would be lost with it. */
+const NO_ADMIN_KEY = `The Worker has no ADMIN_KEY yet, so it refuses whatever needs one. Set it in the dashboard, below Settings, Variables and Secrets: at least ${SECRET_CHARS_MIN} random characters.`;
 
 type Keys = { newKeys: Record<string, string>; withheld: string[]; notes: string[] };
 
@@ -232,9 +242,10 @@ function knownVars({ config, worker }: PlanInput, secrets: Record<string, string
 }
 
 /** What the gateway would refuse. */
-function configProblem(known: Record<string, unknown>): string | null {
-  const parsed = parseConfig(known);
-  const usable = parsed.ok ? credentialsOf(parsed.config) : parsed;
+function configProblem(input: PlanInput, secrets: Record<string, string>): string | null {
+  const parsed = parseConfig(knownVars(input, secrets));
+  const isKeyless = input.options.isBuild && !hasAdminKey(input);
+  const usable = parsed.ok && !isKeyless ? credentialsOf(parsed.config) : parsed;
   return usable.ok ? null : toWire(usable.reason).error.message;
 }
 

@@ -7,7 +7,7 @@ import { readAccount, type Account, type ReadApi } from "./account.ts";
 import type { Jurisdiction } from "../../src/jurisdiction.ts";
 import { FREE_PLAN_NOTES } from "./free-plan.ts";
 import type { DeployOptions } from "./options.ts";
-import { hasUpstreams, planDeployment, type Plan } from "./plan.ts";
+import { hasAdminKey, hasUpstreams, planDeployment, type Plan } from "./plan.ts";
 import type { Serving } from "./serving.ts";
 import type { WorkerConfig } from "./worker-config.ts";
 
@@ -55,7 +55,7 @@ export async function deploy(asked: Deployment, deps: DeployDeps): Promise<strin
   const login = await deps.login();
   if (login === null) return NOT_LOGGED_IN;
   const accountId = config.accountId ?? login.accountId;
-  const found = await readAccount(config, { accountId, read: login.read });
+  const found = await readAccount(config, { accountId, read: login.read, isBuild: asked.options.isBuild });
   if (!found.ok) return unchanged(found.message);
   const { account } = found;
   const deployment = await withOffer(asked, account, deps);
@@ -67,6 +67,7 @@ export async function deploy(asked: Deployment, deps: DeployDeps): Promise<strin
   if (!made.ok) return made.message;
   const uploaded = await upload(deployment, planned.plan, { ...account, madeBuckets: made.buckets }, deps);
   if (!uploaded.ok) return uploaded.message;
+  if (deployment.options.isBuild && !hasAdminKey({ ...deployment, worker: account.worker })) return null;
   const adminKey = planned.plan.secrets["ADMIN_KEY"] ?? null;
   const trouble = await confirmServing(uploaded.output, { adminKey, isFree: deployment.options.isFree }, deps);
   if (trouble === null || account.worker === null) return trouble;
@@ -79,7 +80,8 @@ const OFFER =
 /** Offers Workers AI where the gateway would have no provider at all. */
 async function withOffer(deployment: Deployment, { worker }: Account, deps: DeployDeps): Promise<Deployment> {
   if (deployment.options.usesWorkersAi || hasUpstreams({ ...deployment, worker })) return deployment;
-  const usesWorkersAi = await deps.confirm(OFFER);
+  // Who deploys by the button has been told of it on the page, and has no terminal.
+  const usesWorkersAi = deployment.options.isBuild || (await deps.confirm(OFFER));
   return { ...deployment, options: { ...deployment.options, usesWorkersAi } };
 }
 
@@ -154,7 +156,7 @@ async function upload(
   deps: DeployDeps,
 ): Promise<Uploaded> {
   const names = Object.keys(plan.written);
-  if (names.length > 0) {
+  if (names.length > 0 && !deployment.options.isBuild) {
     deps.writeVariables(plan.written);
     deps.print(
       `Wrote ${names.join(", ")} to ${deployment.secretsFile}, which git ignores. Keep a copy in a safe place.`,

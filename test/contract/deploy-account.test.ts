@@ -233,6 +233,23 @@ describe("npm run deploy, in an account", { timeout: 300_000 }, () => {
     },
   );
 
+  it(
+    "deploys where Cloudflare builds the repository, onto the Worker that the page has made",
+    { tags: ["slow"] },
+    async () => {
+      const key = { name: "ADMIN_KEY", type: "secret_text", text: "operator-key-0123456789-0123456789" };
+      const { accounts, uploads } = await serve(account({ workers: new Map([["fanout", [key]]]) }));
+      const folder = await clone();
+      const { status, output } = await deploy(folder, [], { CI: "1", WORKERS_CI: "1" });
+      expect(status, output).toBe(0);
+      expect(uploads.at(-1)?.bindings).toContainEqual({ name: "AI", type: "ai" });
+      const secrets = secretsOf(accounts[0] ?? account());
+      expect(Object.keys(secrets).toSorted()).toEqual(["ADMIN_KEY", "DEFAULT_MODEL", "UPSTREAMS"]);
+      expect(secrets["ADMIN_KEY"]).toBe(key.text);
+      expect(existsSync(join(folder, ".deploy.vars"))).toBe(false);
+    },
+  );
+
   it("stops before it loses a setting that only the Worker has", { tags: ["slow"] }, async () => {
     const deployed = [
       { name: "RUN", type: "durable_object_namespace", class_name: "RunObject" },

@@ -12,6 +12,7 @@ export const NO_OPTIONS: DeployOptions = {
   makesSigningKey: false,
   name: null,
   environment: null,
+  isBuild: false,
   drop: [],
 };
 

@@ -205,6 +205,40 @@ describe("the steps of a deployment", () => {
     }
   });
 
+  describe("in a build of Cloudflare's", () => {
+    const build = (over: Partial<Deployment> = {}) =>
+      deployment({ local: {}, options: { ...NO_OPTIONS, isBuild: true }, ...over });
+    const placeholder = (...names: string[]) => ({
+      "/settings": { ok: true, result: { bindings: [] } } as const,
+      "/secrets": { ok: true, result: names.map((name) => ({ name })) } as const,
+    });
+
+    it("answer with Workers AI, and ask nobody", async () => {
+      const { deps, did, printed, files } = world({ answers: placeholder("ADMIN_KEY") });
+      expect(await deploy(build(), deps)).toBeNull();
+      expect(did).toEqual([
+        "r2 bucket create fanout-files",
+        "deploy --config ai.toml --secrets-file /a/file",
+        `ask ${URL} as a stranger for ${VERSION}`,
+      ]);
+      expect(files.map((text): unknown => Object.keys(JSON.parse(text)))).toEqual([["UPSTREAMS", "DEFAULT_MODEL"]]);
+      expect(printed.join()).not.toContain("No provider is configured");
+    });
+
+    it("make no key that nobody could read, and say where to set one", async () => {
+      const { deps, did, printed } = world();
+      expect(await deploy(build(), deps)).toBeNull();
+      expect(did.filter((line) => /^(write|ask)/.test(line))).toEqual([]);
+      expect(printed.join()).toContain("has no ADMIN_KEY yet");
+    });
+
+    it("keep the upstreams that the Worker has", async () => {
+      const { deps, files } = world({ answers: placeholder("ADMIN_KEY", "UPSTREAMS") });
+      expect(await deploy(build(), deps)).toBeNull();
+      expect(files).toEqual([]);
+    });
+  });
+
   it("need no account in a dry run, and write no keys", async () => {
     const { deps, did, printed } = world({ isLoggedIn: false });
     const dry = deployment({ local: {}, options: { ...NO_OPTIONS, isDryRun: true, isFree: true } });

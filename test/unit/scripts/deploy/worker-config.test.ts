@@ -133,9 +133,11 @@ describe("the options of a deployment", () => {
       makesSigningKey: true,
       name: "llm",
       environment: "staging",
+      isBuild: false,
       drop: ["A", "B", "C"],
     });
     expect(deployOptions([])).toEqual(NO_OPTIONS);
+    expect(deployOptions([], { WORKERS_CI: "1" })).toEqual({ ...NO_OPTIONS, isBuild: true });
   });
 
   it.each([
