@@ -249,10 +249,11 @@ def llm_dag(tasks, **options):
 def llm_plan(goal, **options):
     """Has a model write a graph for a goal, and runs it: `rounds`, `outputs`, `answer`.
 
-    With `run=False` the plan is returned and not run: `rounds[0]["tasks"]`. A plan has
-    no key, so its request is never repeated.
+    With `run=False` the plan is returned and not run: `rounds[0]["tasks"]`. With
+    `stream=True` it runs while it is written, and its graph is returned, as by
+    `llm_dag`. A plan has no key, so its request is never repeated.
     """
-    return _call("/plan", {"goal": goal, **options}, expects="rounds")
+    return _call("/plan", {"goal": goal, **options}, expects="outputs")
 
 
 def llm_group(group, wait_s=0):

@@ -78,6 +78,17 @@ report([[task["prompt"] for task in planned["rounds"][0]["tasks"]], sorted(ran["
     ]);
   });
 
+  it("has a plan run while it is written, and returns its graph", async () => {
+    const seen = await python(`
+lines = """
+{"id": "a", "prompt": "case one"}
+{"id": "b", "prompt": "case two and {{a.output}}"}
+"""
+graph = llm_plan(lines, planner_model="sim/echo", stream=True)
+report([graph["status"], graph["plan"]["state"], graph["outputs"]])`);
+    expect(seen).toEqual(["completed", "ended", { b: "case two and case one" }]);
+  });
+
   it("serves the items of a pull worker, and reports the exception of one as its failure", async () => {
     const seen = await python(`
 import threading

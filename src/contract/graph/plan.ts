@@ -7,7 +7,7 @@ import {
   PROMPT_BYTES_MAX,
   TASK_ID_CHARS_MAX,
 } from "../../limits.ts";
-import { zodReason, errorBody, type Parsed } from "../errors.ts";
+import { invalid, zodReason, errorBody, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
@@ -39,6 +39,10 @@ export const planBody = strictFields({
       description: `Most tasks of a plan; default ${PLAN_TASKS_DEFAULT}`,
     }),
   run: z.boolean().optional().meta({ description: "`false`: the plan is written and checked only; default true" }),
+  stream: z.boolean().optional().meta({
+    description:
+      "`true`: the plan runs while its model writes it. The answer is that of `/dag`, whole or as events; there is no joiner. Default false",
+  }),
   replan: replan.optional().meta({
     description:
       "A joiner reads the results of the graph: it answers, or says why another plan is needed. Absent: the outputs of the first graph are the result",
@@ -52,13 +56,18 @@ export type PlanRequest = {
   model: string | null;
   tasksMax: number;
   run: boolean;
+  /** Whether the plan runs while it is written. */
+  stream: boolean;
   replan: { roundsMax: number; stopIfSame: boolean; minBudgetUsd: number } | null;
 };
 
 export function parsePlan(value: unknown): Parsed<PlanRequest> {
   const read = planBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { goal, planner_model, model, max_tasks, run, replan: sent } = read.data;
+  const { goal, planner_model, model, max_tasks, run = true, stream = false, replan: sent } = read.data;
+  if (stream && (!run || sent !== undefined)) {
+    return invalid("stream", "runs the plan while it is written, without a joiner; leave out replan and run: false");
+  }
   const rules =
     sent === undefined
       ? null
@@ -70,7 +79,7 @@ export function parsePlan(value: unknown): Parsed<PlanRequest> {
   const models = { plannerModel: planner_model ?? null, model: model ?? null };
   return {
     ok: true,
-    value: { goal, ...models, tasksMax: max_tasks ?? PLAN_TASKS_DEFAULT, run: run ?? true, replan: rules },
+    value: { goal, ...models, tasksMax: max_tasks ?? PLAN_TASKS_DEFAULT, run, stream, replan: rules },
   };
 }
 

@@ -139,7 +139,16 @@ export const calls = family("Calls", {
     bound: CALL_BODY_BYTES_MAX,
     summary: "Has a model write a graph of calls for a goal, and runs it",
     request: jsonBody(planBody),
-    replies: { 200: json(planReply, "The plan, or the plans, with what became of them") },
+    replies: {
+      200: {
+        description:
+          "The plan, or the plans, with what became of them; with `stream` the graph, whole or streamed as its tasks end",
+        content: {
+          "application/json": { schema: z.union([planReply, graphReply]) },
+          ...slotStreams,
+        },
+      },
+    },
   },
   "POST /groups/:id/retry": {
     auth: CLIENTS,

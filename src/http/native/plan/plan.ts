@@ -28,6 +28,7 @@ import { JSON_PIECES, streamPieces } from "../group-answer.ts";
 import { executed, notRun, planned, type GraphEnd, type PlanEffects, type PlanOutcome } from "./program.ts";
 import { toolsOfRun } from "../graph/plan-readers.ts";
 import type { OfferedTool, Schema } from "./prompts.ts";
+import { streamedPlan } from "./streamed.ts";
 
 export const planHandlers = {
   "POST /plan": plan,
@@ -42,7 +43,9 @@ async function plan(c: Context<AppEnv>): Promise<Response> {
   const request = parsePlan(body.value);
   if (!request.ok) throw new Refusal(request.reason);
   if (prefersAsync(c.req.header("prefer")) || c.req.header("idempotency-key") !== undefined) throw new Refusal(WAITS);
-  const effects = new RunEffects(c, runId, request.value, await toolsOfRun(c, runId));
+  const tools = await toolsOfRun(c, runId);
+  if (request.value.stream) return streamedPlan(c, runId, { request: request.value, tools });
+  const effects = new RunEffects(c, runId, request.value, tools);
   // What fails before a graph runs is an HTTP error; later, the answer has it beside what was done.
   const first = await planned(request.value, [], effects);
   if (!request.value.run) return c.json(replyOf(notRun(first), effects));

@@ -64,6 +64,22 @@ export function plannerPrompt(
   ].join("\n");
 }
 
+/** The same for a plan that runs while it is written: a task a line, so that each can start when its line is complete. */
+export function linesPrompt(
+  goal: string,
+  { tasksMax, tools }: { tasksMax: number; tools: readonly OfferedTool[] },
+): string {
+  return [
+    `Write a plan that reaches the goal below: at most ${tasksMax} tasks, each of which is one call of a language model.`,
+    "Write one task a line, as JSON on one line, and nothing else. A task starts while you write the next one, so begin with those",
+    'that need nothing: {"id": "t1", "prompt": "…"}',
+    "{{t1.output}} in a prompt inserts the output of the task t1 and makes the task wait for it. dependencies, a list of ids, names",
+    "tasks that must end first without being inserted. A task can only name tasks of earlier lines.",
+    ...(tools.length === 0 ? [] : [offer(tools), 'Such a line is {"id": "t2", "tool": "…", "input": {…}}']),
+    `\n# Goal\n${goal}`,
+  ].join("\n");
+}
+
 /** The run's tools, one a line: what each does, and the properties of its input. */
 function offer(tools: readonly OfferedTool[]): string {
   const lines = tools.map(({ name, description, parameters }) => {

@@ -1,0 +1,83 @@
+/**
+ * `POST /plan` with `stream`: the plan runs while its model writes it. The planner is a streamed call of the run, whose text is a
+ * plan that arrives, a task a line: the rest is as for a client's own plan.
+ */
+import type { Context } from "hono";
+import { invalid } from "../../../contract/errors.ts";
+import type { PlanRequest } from "../../../contract/graph/plan.ts";
+import { Refusal } from "../../../errors.ts";
+import { relayCall } from "../../../executors/relayed-call.ts";
+import { RunCaller } from "../../../objects/clients/caller.ts";
+import { ChatText } from "../../../providers/formats/stream/chat-text.ts";
+import { requestReading } from "../../../providers/formats/request/read.ts";
+
+import { inSlices, pause } from "../../../text/bytes/slices.ts";
+import { clientTrace } from "../../client-trace.ts";
+import type { AppEnv } from "../../context.ts";
+import { spentBefore } from "../../replies/usage.ts";
+import { executePlan } from "../graph/plan-stream.ts";
+import { plannedLines } from "./planned-lines.ts";
+import { linesPrompt, type OfferedTool } from "./prompts.ts";
+
+/** Has a plan written and runs it meanwhile. Answers as `/dag` does. Throws a Refusal if the planner is not answered. */
+export async function streamedPlan(
+  c: Context<AppEnv>,
+  runId: string,
+  { request, tools }: { request: PlanRequest; tools: readonly OfferedTool[] },
+): Promise<Response> {
+  const { goal, tasksMax, plannerModel, model } = request;
+  const body = await plannerText(c, runId, { prompt: linesPrompt(goal, { tasksMax, tools }), model: plannerModel });
+  return executePlan(c, runId, { body, lines: plannedLines({ tasksMax, model }) });
+}
+
+const encoder = new TextEncoder();
+
+/** The planner's text as it comes. It breaks off where its answer does. */
+async function plannerText(
+  c: Context<AppEnv>,
+  runId: string,
+  { prompt, model }: { prompt: string; model: string | null },
+): Promise<ReadableStream<Uint8Array>> {
+  const messages = [{ role: "user", content: prompt }];
+  const bytes = encoder.encode(JSON.stringify({ ...(model !== null && { model }), messages, stream: true }));
+  const facts = await inSlices(requestReading("chat", bytes), pause);
+  if (!facts.ok) throw new Refusal(facts.reason);
+  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  const calling = relayCall(
+    { bytes, facts: facts.value, query: "", header: () => undefined },
+    {
+      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+      ...clientTrace(c),
+      acceptedAtMs: c.get("acceptedAtMs"),
+    },
+  );
+  // If the client leaves, the attempt is stopped and must still be settled.
+  waitUntil(calling.catch(() => undefined));
+  const { end, usage } = await calling;
+  c.set("remainingNanoUsd", usage.remainingNanoUsd);
+  if (end.kind === "refused") throw new Refusal(end.reason, spentBefore(usage, end.reason));
+  if (end.kind === "failed" && end.outcome.kind === "failure") {
+    throw new Refusal(end.outcome.reason, spentBefore(usage, end.outcome.reason));
+  }
+  if (end.kind !== "answered") throw new Refusal(UNANSWERED);
+  if (!(end.headers["content-type"] ?? "").includes("text/event-stream")) throw new Refusal(UNSTREAMED);
+  return textOf(end.body);
+}
+
+const UNANSWERED = invalid(null, "the client left before its planner was answered").reason;
+const UNSTREAMED = invalid("stream", "is not possible: the planner's upstream does not stream. Leave it out").reason;
+
+function textOf(body: ReadableStream<Uint8Array> | Uint8Array): ReadableStream<Uint8Array> {
+  const chat = new ChatText();
+  const text = new TransformStream<Uint8Array, Uint8Array>({
+    transform(chunk, controller) {
+      const more = chat.feed(chunk);
+      if (more !== "") controller.enqueue(encoder.encode(more));
+    },
+    flush(controller) {
+      if (!chat.isWhole) controller.error(new Error("the planner's answer broke off"));
+    },
+  });
+  const source = body instanceof Uint8Array ? new Blob([body]).stream() : body;
+  return source.pipeThrough(text);
+}

@@ -1,0 +1,165 @@
+/**
+ * `POST /plan` with `stream`: the plan runs while its model writes it. The planner of these tests writes its next lines only when it
+ * is told to, so what happens before is known by its order, and by no clock.
+ */
+import { createServer, type ServerResponse } from "node:http";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { startToolServer, type ToolServer } from "../support/tool-server.ts";
+import { logOf } from "./following.ts";
+import { documentOf, errorOf, startWorld, type RunAccess, type World } from "./world.ts";
+
+/** A provider whose stream is written by the test. `asked`: the prompts; `write` adds to the text of the last one. */
+class SlowPlanner {
+  readonly asked: string[] = [];
+  #response: ServerResponse | null = null;
+  readonly #server = createServer((request, response) => {
+    let body = "";
+    request.on("data", (part: Buffer) => (body += part.toString()));
+    request.on("end", () => {
+      this.asked.push(body);
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.flushHeaders();
+      this.#response = response;
+    });
+  });
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, "127.0.0.1", resolve));
+    const address = this.#server.address();
+    if (address === null || typeof address === "string") throw new Error("the planner has no port");
+    return `http://127.0.0.1:${address.port}/v1`;
+  }
+
+  /** Waits for the next request, and forgets the one before. */
+  async awaited(): Promise<void> {
+    await expect.poll(() => this.#response, { timeout: 30_000 }).not.toBeNull();
+  }
+
+  write(content: string): void {
+    this.#event({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
+  }
+
+  end(finish: string | null = "stop"): void {
+    if (finish !== null) {
+      this.#event({ choices: [{ index: 0, delta: {}, finish_reason: finish }] });
+      this.#event({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 } });
+      this.#response?.write("data: [DONE]\n\n");
+      this.#response?.end();
+    } else this.#response?.destroy();
+    this.#response = null;
+  }
+
+  stop(): void {
+    this.#server.closeAllConnections();
+    this.#server.close();
+  }
+
+  #event(more: object): void {
+    const chunk = { id: "c", object: "chat.completion.chunk", created: 1, model: "planner", ...more };
+    this.#response?.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  }
+}
+
+const planner = new SlowPlanner();
+let tools: ToolServer;
+let world: World;
+beforeAll(async () => {
+  tools = await startToolServer();
+  const prices = { "*": { input: 1, output: 2 } };
+  const slow = { kind: "openai", base_url: await planner.start(), models: ["planner"], prices };
+  world = await startWorld(undefined, { TOOL_HOSTS: "127.0.0.1" }, { slow });
+});
+afterAll(async () => {
+  planner.stop();
+  await world.stop();
+  await tools.stop();
+});
+
+const openRun = (): Promise<RunAccess> =>
+  world.openRun({
+    default_model: "up-1",
+    budget: { usd: 1 },
+    tools: [{ name: "find", url: `http://${tools.host}/echo`, description: "finds a fact" }],
+  });
+
+const FIRST = '{"id": "t1", "tool": "find", "input": {"query": "first"}}\n';
+const body = { goal: "reach it", planner_model: "planner", stream: true };
+
+it("calls the first tool before the planner has written its second line", async () => {
+  const run = await openRun();
+  const before = tools.requests.length;
+  const answering = run.send("/plan", { json: body });
+  await planner.awaited();
+  expect(planner.asked.at(-1)).toContain("- find(): finds a fact");
+  planner.write(`Here is the plan:\n${FIRST}`);
+  // The stream is open: what has come of it is one line.
+  await expect.poll(() => tools.requests.length - before, { timeout: 30_000 }).toBe(1);
+  planner.write('{"id": "t2", "prompt": "{{t1.output}} and mo');
+  planner.write('re"}\n');
+  planner.end();
+  const { status, json } = await answering;
+  expect(status).toBe(200);
+  expect(json).toMatchObject({
+    object: "graph",
+    status: "completed",
+    plan: { state: "ended", errors: [] },
+    tasks: { t1: { status: "completed" }, t2: { status: "completed", output: expect.stringContaining(" and more") } },
+  });
+  // The planner and the task of a model; a tool costs nothing.
+  expect((await documentOf(run)).budget.calls.spent).toBe(2);
+  const order = (await logOf(run)).map(({ event_type }) => event_type);
+  const plannerEnds = (await logOf(run)).findIndex(
+    (line) => line.event_type === "attempt_ended" && line["upstream"] === "slow",
+  );
+  expect(order.indexOf("tool_called")).toBeGreaterThan(0);
+  expect(order.indexOf("tool_called")).toBeLessThan(plannerEnds);
+});
+
+it("answers with an event for each task as it ends, also while the plan is still written", async () => {
+  const run = await openRun();
+  const answering = run.send("/plan", { json: body, headers: { accept: "application/x-ndjson" } });
+  await planner.awaited();
+  planner.write('{"id": "a", "prompt": "one"}\n{"id": "b", "prompt": "{{missing.output}}"}\n');
+  planner.end();
+  const { text } = await answering;
+  const events = text
+    .trim()
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => (JSON.parse(line) as { type: string }).type);
+  expect(events.toSorted()).toEqual(["graph_completed", "graph_started", "plan_error", "task"]);
+  expect(text).toContain('"status":"partial"');
+});
+
+it.each([["length"], [null]] as const)(
+  "runs what has come of a plan that ends with %s, which is cut",
+  async (finish) => {
+    const run = await openRun();
+    const answering = run.send("/plan", { json: body });
+    await planner.awaited();
+    planner.write('{"id": "a", "prompt": "one"}\n{"id": "b", "pro');
+    await expect.poll(() => world.upstream.counters.sends.has("one"), { timeout: 30_000 }).toBe(true);
+    planner.end(finish);
+    expect((await answering).json).toMatchObject({
+      status: "partial",
+      plan: { state: "cut" },
+      tasks: { a: { output: "one" } },
+    });
+    world.upstream.forget();
+  },
+);
+
+it("is refused without any task, with the planner's error, and beside what it cannot have", async () => {
+  const run = await openRun();
+  const answering = run.send("/plan", { json: body });
+  await planner.awaited();
+  planner.write("I cannot plan that.");
+  planner.end();
+  const none = await answering;
+  expect([none.status, errorOf(none).message]).toEqual([400, expect.stringContaining("the plan has no task")]);
+  const failed = await run.send("/plan", { json: { ...body, planner_model: "sim/fail?status=400" } });
+  expect([failed.status >= 400, errorOf(failed).code]).toEqual([true, "upstream_error"]);
+  for (const more of [{ replan: {} }, { run: false }]) {
+    expect(errorOf(await run.send("/plan", { json: { ...body, ...more } })).message).toContain("leave out replan");
+  }
+});
