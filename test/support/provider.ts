@@ -16,8 +16,11 @@ export type Bill = Tokens & { calls: number; nanoUsd: number };
 /** A message of a request: its text, and the addresses of its images. */
 type Heard = { role: string; text: string; images: string[] };
 
-/** What a model says to the messages of a request, oldest first. */
-export type Mind = (messages: readonly Heard[]) => string;
+/** A call of a tool, with its arguments as JSON. */
+export type Calling = { name: string; arguments: string };
+
+/** What a model says to the messages of a request, oldest first, or which tools it calls. */
+export type Mind = (messages: readonly Heard[]) => string | Calling;
 
 export type Provider = {
   /** Has OpenAI's and Anthropic's API below `/v1`. */
@@ -145,8 +148,9 @@ function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number, m
     sends.set(key, send);
     const refusal = refusalOf(model, send);
     if (refusal !== null) return refusal;
-    const content = model.endsWith("mind") ? mind(request.messages.map(saidOf)) : contentOf(request);
-    const tokens = { prompt: tokensIn(JSON.stringify(request.messages)), completion: tokensIn(content) };
+    const said = model.endsWith("mind") ? mind(request.messages.map(saidOf)) : contentOf(request);
+    const written = typeof said === "string" ? said : said.arguments;
+    const tokens = { prompt: tokensIn(JSON.stringify(request.messages)), completion: tokensIn(written) };
     const cost = bill(tokens, model.startsWith(ROUTED) ? ROUTER_NANO : PRICE_NANO) / 1e9;
     const { prompt, completion } = tokens;
     const usage = {
@@ -154,11 +158,12 @@ function fixtures(bill: (tokens: Tokens, price?: typeof PRICE_NANO) => number, m
       ...{ input_tokens: prompt, output_tokens: completion },
       ...(model.startsWith(ROUTED) ? { cost, ...DETAILS } : {}),
     };
+    if (typeof said !== "string") return { toolCalls: [said], usage };
     const { tools } = request;
     const name = tools?.[0]?.function.name;
     const answered = request.messages.some(({ role }) => role === "tool");
     if (name !== undefined && !answered) return { toolCalls: [{ name, arguments: '{"city":"Zürich"}' }], usage };
-    return { content, ...(model.startsWith(ROUTED) ? { reasoning: "I repeat it." } : {}), usage };
+    return { content: said, ...(model.startsWith(ROUTED) ? { reasoning: "I repeat it." } : {}), usage };
   };
   const chat = (model: RegExp, how: Partial<Fixture> = {}): Fixture => ({
     match: { endpoint: "chat", model },

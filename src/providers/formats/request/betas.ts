@@ -19,7 +19,7 @@ const ANTHROPIC = `
   computer-use-2024-10-22 computer-use-2025-01-24 computer-use-2025-11-24 structured-outputs-2025-11-13
   structured-outputs-2025-12-15 effort-2025-11-24 task-budgets-2026-03-13 fast-mode-2026-02-01
   model-context-window-exceeded-2025-08-26 context-management-2025-06-27 advanced-tool-use-2025-11-20
-  tool-search-tool-2025-10-19
+  tool-search-tool-2025-10-19 mid-conversation-tool-changes-2026-07-01
 `;
 
 /** Longer prompts: their price per token is in the price table, by the length of the prompt. */

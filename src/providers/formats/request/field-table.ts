@@ -21,6 +21,8 @@ export type Unreservable = {
   harmless?: readonly string[];
   /** Whether its value is plain: one with objects may hold anything, whatever the field itself spends. Absent = it is not. */
   isPlain?: true;
+  /** Elements that spend nothing extra. An object is harmless if its one member is a list of only such. Absent = none. */
+  harmlessList?: { name: string; element: FieldTable };
 };
 
 export type FieldRule =

@@ -22,6 +22,7 @@ import {
   SPENDS_PROMPT,
   type FieldRule,
   type FieldTable,
+  type Unreservable,
 } from "./field-table.ts";
 import { hiddenMark } from "./hidden-marks.ts";
 import { CACHE_MARK } from "./inner-fields.ts";
@@ -105,7 +106,7 @@ function readKnown(scan: ScanContext, field: JsonMember, rule: FieldRule, place:
       break;
     case "price":
     case "unreservable":
-      if (isHarmless(scan.bytes, field, rule.harmless ?? [])) break;
+      if (isHarmless(scan.bytes, field, rule.harmless ?? []) || hasOnlyHarmless(scan, field, rule)) break;
       noteUnreservable(scan, { field: place, why: rule.why, spends: rule.spends });
       if (rule.isPlain === true && !isPlain(scan.bytes, field)) noteForm(scan, place, "names of models");
       break;
@@ -213,6 +214,29 @@ function isHarmless(bytes: Uint8Array, { kind, start, end }: JsonValue, harmless
     at = nextElement(bytes, elementEnd);
   }
   return true;
+}
+
+/** Whether an object holds nothing but the list of `harmlessList`, and that nothing but elements of its table. */
+function hasOnlyHarmless(scan: ScanContext, field: JsonValue, { harmlessList }: Unreservable): boolean {
+  const { bytes } = scan;
+  if (harmlessList === undefined || field.kind !== "object") return false;
+  const [list, ...others] = readObject(bytes, field.start)?.members ?? [];
+  if (list?.name !== harmlessList.name || list.kind !== "array" || others.length > 0) return false;
+  for (let at = firstElement(bytes, list.start); at !== -1; at = nextElement(bytes, valueEnd(bytes, at))) {
+    const element = kindAt(bytes, at) === "object" ? readObject(bytes, at) : null;
+    if (element === null || element.duplicate !== null || !isOf(scan, element, harmlessList.element)) return false;
+  }
+  return true;
+}
+
+/** Whether an object has a type of the table, and only its fields. */
+function isOf(scan: ScanContext, { members }: JsonObject, { rules, types }: FieldTable): boolean {
+  const type = textOf(scan, members.find(({ name }) => name === "type") ?? null);
+  if (type === null || types?.has(type) === false) return false;
+  return members.every((each) => {
+    const rule = rules.get(each.name);
+    return rule !== undefined && isPlainly(rule, each);
+  });
 }
 
 function isListed(bytes: Uint8Array, start: number, end: number, harmless: readonly string[]): boolean {

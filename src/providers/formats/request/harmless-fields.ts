@@ -67,6 +67,9 @@ export const LLAMA_CPP = `
 /** Ollama: fields that its compatible routes add to OpenAI's. */
 export const OLLAMA = "keep_alive think";
 
+/** Coding agents: what Codex says of its session, which OpenAI's server keeps beside the request. */
+export const AGENTS_LABELS = "client_metadata";
+
 /**
  * Fields that hold any JSON: OpenAI's labels and biases, OpenRouter's tracing, the schemas and grammars of OpenRouter, vLLM,
  * SGLang, llama.cpp and Ollama, and vLLM's arguments of its extensions. The model reads the schemas at most.

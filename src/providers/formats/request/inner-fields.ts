@@ -160,6 +160,9 @@ export const TOOL = fieldTable(
   },
 );
 
+/** A namespace of tools; these are read like others. */
+export const TOOL_NAMESPACE = fieldTable("type name description", { tools: PROMPT });
+
 /** Which tool the model must call: one of those that the request sends. */
 const NAMED = holds(fieldTable("name"));
 const CHOSEN_TOOL = fieldTable("type name server_label", { function: NAMED, custom: NAMED });

@@ -5,6 +5,7 @@
 import type { Endpoint } from "../../../call.ts";
 import { fieldTable, opaque, PROMPT, type FieldGroup, type FieldRule, type FieldTable } from "./field-table.ts";
 import {
+  AGENTS_LABELS,
   ANTHROPIC,
   EMBEDDINGS,
   FIREWORKS,
@@ -83,7 +84,7 @@ export const REQUEST_FIELDS: Readonly<Record<Endpoint, FieldTable>> = {
   chat: fieldTable(...COMPLETING, { messages: PROMPT }),
   completions: fieldTable(...COMPLETING, { prompt: PROMPT }),
   messages: fieldTable(...COMPLETING, { messages: PROMPT, system: PROMPT }),
-  responses: fieldTable(...COMPLETING, OPENAI_RESPONSES, {
+  responses: fieldTable(...COMPLETING, OPENAI_RESPONSES, opaque(AGENTS_LABELS), {
     input: PROMPT,
     instructions: PROMPT,
     prompt: STORED_PROMPT,

@@ -10,7 +10,7 @@ import {
 } from "../../../text/json/scan.ts";
 import { SPENDS_ALL } from "./field-table.ts";
 import { readFields } from "./fields.ts";
-import { TOOL } from "./inner-fields.ts";
+import { TOOL, TOOL_NAMESPACE } from "./inner-fields.ts";
 import { noteUnreservable, objectAt, refuse, shortName, textOf, type ScanContext } from "./scan-context.ts";
 
 /** Types of tools that the client describes and runs itself. */
@@ -23,22 +23,44 @@ const CLIENT_TOOLS = new Set(["function", "custom"]);
 const DEFINED_TOOL = /^(bash|text_editor|computer|memory)_\d{8}$/;
 const DEFINED_TOOL_TOKENS = 1_000;
 
+/** Functions and custom tools under one name, in the Responses API: the namespace itself runs nothing. */
+const NAMESPACE = "namespace";
+
 /**
  * Reads `tools` and notes those that the provider runs. `typeRequired`: whether a tool without a type counts as one of them:
  * for Anthropic it is the client's; elsewhere only a tool with Anthropic's `input_schema` is.
  */
 export function readTools(scan: ScanContext, tools: JsonMember, typeRequired: boolean): void {
+  readList(scan, tools, "tools", (tool, field) => {
+    if (textOf(scan, member(tool, "type")) === NAMESPACE) readNamespace(scan, tool, field);
+    else readTool(scan, tool, field, typeRequired);
+  });
+}
+
+function readList(
+  scan: ScanContext,
+  tools: JsonMember,
+  path: string,
+  read: (tool: JsonObject, field: string) => void,
+): void {
   if (tools.kind === "null") return;
-  if (tools.kind !== "array") return refuse(scan, "tools", "expected an array");
+  if (tools.kind !== "array") return refuse(scan, path, "expected an array");
   const { bytes } = scan;
   let index = 0;
   for (let at = firstElement(bytes, tools.start); at !== -1 && scan.refusal === null; index++) {
     scan.tools = true;
-    const field = `tools[${index}]`;
+    const field = `${path}[${index}]`;
     const tool = objectAt(scan, { kind: kindAt(bytes, at), start: at, end: at }, field);
-    if (tool !== null) readTool(scan, tool, field, typeRequired);
+    if (tool !== null) read(tool, field);
     at = nextElement(bytes, tool?.end ?? valueEnd(bytes, at));
   }
+}
+
+/** A namespace holds no other one: inside it, that type is one that the gateway does not know. */
+function readNamespace(scan: ScanContext, namespace: JsonObject, field: string): void {
+  readFields(scan, namespace, TOOL_NAMESPACE, field);
+  const tools = member(namespace, "tools");
+  if (tools !== null) readList(scan, tools, `${field}.tools`, (tool, inner) => readTool(scan, tool, inner, true));
 }
 
 function readTool(scan: ScanContext, tool: JsonObject, field: string, typeRequired: boolean): void {

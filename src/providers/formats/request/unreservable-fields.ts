@@ -1,9 +1,12 @@
 /** Request fields that spend more than a reservation covers, each with the reason and the values that are harmless. */
 import {
+  fieldTable,
+  opaque,
   SPENDS_ALL,
   SPENDS_COMPLETION,
   SPENDS_PRICE,
   SPENDS_PROMPT,
+  typed,
   type FieldRule,
   type Unreservable,
 } from "./field-table.ts";
@@ -35,10 +38,23 @@ const SEARCH = spends(
   "false",
 );
 const RUNS_CODE = spends(SPENDS_ALL, "Code that the provider runs is billed beside the tokens.", "false");
-const SUMMARIES = spends(SPENDS_ALL, "Summaries made on the way are billed beyond the cap.");
+const SUMMARIES = {
+  kind: "unreservable",
+  why: "Summaries made on the way are billed beyond the cap.",
+  spends: SPENDS_ALL,
+} as const;
 const THINKING = spends(SPENDS_COMPLETION, "Qwen's own API bills thoughts beyond the cap.", "false");
 const PAYER = price("It decides who pays, which only the operator may.");
 const MORE_OF_AN_IMAGE = spends(SPENDS_PROMPT, "It may make more tokens of a medium than are reserved.", "false");
+
+/**
+ * Edits of Anthropic's API that take old thoughts and results of tools out of the prompt before the model reads it. What it
+ * puts in the place of a result is shorter than the block around that, which is reserved.
+ */
+const CLEARING_EDIT = typed(
+  "clear_thinking_20251015 clear_tool_uses_20250919",
+  fieldTable("type", opaque("keep trigger clear_at_least clear_tool_inputs exclude_tools")),
+);
 
 /** Fields that select another price than the reserved one. Tiers listed as harmless cost the same or less. */
 export const PRICE_FIELDS: Readonly<Record<string, FieldRule>> = {
@@ -79,7 +95,7 @@ export const UNRESERVABLE_FIELDS: Readonly<Record<string, FieldRule>> = {
   mcp_servers: spends(SPENDS_ALL, "Servers' tools and answers join the prompt unseen."),
   container: spends(SPENDS_PROMPT, "Containers are billed by time, not per token."),
   enable_code_interpreter: RUNS_CODE,
-  context_management: SUMMARIES,
+  context_management: { ...SUMMARIES, harmlessList: { name: "edits", element: CLEARING_EDIT } },
   compaction: SUMMARIES,
 
   // Completions beyond the cap.

@@ -21,6 +21,13 @@ const PROMPT = ["usd", "prompt_tokens"];
 const COMPLETION = ["usd", "completion_tokens"];
 const ALL = ["usd", "prompt_tokens", "completion_tokens"];
 
+const CLEARING = {
+  type: "clear_tool_uses_20250919",
+  trigger: { type: "input_tokens", value: 9 },
+  exclude_tools: ["f"],
+};
+const NAMESPACE = (...tools: object[]): object => ({ type: "namespace", name: "n", description: "d", tools });
+
 describe("fields that no reservation covers", () => {
   it.each<[Endpoint, object, string, string[]]>([
     ["chat", { service_tier: "priority" }, "service_tier", PRICE],
@@ -52,6 +59,25 @@ describe("fields that no reservation covers", () => {
     ["messages", { tools: [{ type: "web_search_20250305", name: "web_search" }] }, "tools[0].type", ALL],
     ["messages", { mcp_servers: [{ url: "x" }] }, "mcp_servers", ALL],
     ["messages", { container: { skills: [] } }, "container", PROMPT],
+    ["messages", { context_management: { edits: [{ type: "compact_20260112" }] } }, "context_management", ALL],
+    [
+      "messages",
+      { context_management: { edits: [CLEARING, { type: "compact_20260112" }] } },
+      "context_management",
+      ALL,
+    ],
+    ["messages", { context_management: { edits: [{ ...CLEARING, more: 1 }] } }, "context_management", ALL],
+    ["messages", { context_management: { edits: [{}] } }, "context_management", ALL],
+    ["messages", { context_management: { edits: [CLEARING], more: 1 } }, "context_management", ALL],
+    ["messages", { context_management: { edits: "clear" } }, "context_management", ALL],
+    ["messages", { context_management: {} }, "context_management", ALL],
+    ["messages", { compaction: { edits: [CLEARING] } }, "compaction", ALL],
+    ["responses", { context_management: [{ type: "compaction" }] }, "context_management", ALL],
+    ["responses", { tools: [NAMESPACE({ type: "web_search" })] }, "tools[0].tools[0].type", ALL],
+    ["responses", { tools: [NAMESPACE(NAMESPACE())] }, "tools[0].tools[0].type", ALL],
+    ["responses", { tools: [NAMESPACE({ name: "f" })] }, "tools[0].tools[0].type", ALL],
+    ["responses", { tools: [{ ...NAMESPACE(), server_url: "x" }] }, "tools[0].server_url", ALL],
+    ["chat", { client_metadata: { session_id: "s" } }, "client_metadata", ALL],
     ["messages", { speed: "fast" }, "speed", PRICE],
     ["messages", { inference_geo: "us" }, "inference_geo", PRICE],
     ["messages", { cache_control: { type: "ephemeral", ttl: "1d" } }, "cache_control.ttl", PRICE],
@@ -83,6 +109,11 @@ describe("fields that no reservation covers", () => {
       },
     ],
     ["responses", { input: [{ type: "reasoning", content: [{ type: "reasoning_text", text: "x" }] }] }],
+    ["responses", { tools: [NAMESPACE({ type: "function", name: "f", defer_loading: true }, { type: "custom" })] }],
+    ["responses", { client_metadata: { session_id: "s", turn: { id: 1 } } }],
+    ["messages", { context_management: { edits: [{ type: "clear_thinking_20251015", keep: "all" }, CLEARING] } }],
+    ["messages", { context_management: { edits: [] } }],
+    ["messages", { context_management: null, betas: ["mid-conversation-tool-changes-2026-07-01"] }],
     ["messages", { tools: [{ name: "f", input_schema: {} }], mcp_servers: [], speed: "standard" }],
     ["messages", { cache_control: { type: "ephemeral", ttl: "5m" }, system: [{ text: "x", cache_control: null }] }],
   ])("%s %j: notes nothing", (endpoint, fields) => {
