@@ -42,6 +42,7 @@ export const VARIABLES = [
   "CONNECT_FIRST",
   "OTLP_ENDPOINT",
   "OTLP_HEADERS",
+  "OTLP_PROTOCOL",
   "OTLP_CONTENT",
 ] as const;
 
@@ -127,6 +128,7 @@ const TEXT_VARS = [
   "TOOL_HOSTS",
   "OTLP_ENDPOINT",
   "OTLP_HEADERS",
+  "OTLP_PROTOCOL",
 ] as const;
 type Texts = Record<(typeof TEXT_VARS)[number], string | null>;
 const BUDGET_VARS = ["DEFAULT_BUDGET_USD", "MAX_BUDGET_USD", "ROOT_BUDGET_USD_PER_DAY"] as const;
@@ -225,6 +227,7 @@ function textsIn(vars: Record<string, unknown>): Texts | Reason {
     TOOL_HOSTS: null,
     OTLP_ENDPOINT: null,
     OTLP_HEADERS: null,
+    OTLP_PROTOCOL: null,
   };
   for (const name of TEXT_VARS) {
     const text = optionalText.safeParse(vars[name]);
@@ -296,7 +299,8 @@ function budgetsIn(vars: Record<string, unknown>): BudgetRules | Reason {
 function receiversIn(texts: Texts, vars: Record<string, unknown>): Pick<Config, "webhook" | "otlp"> | Reason {
   const webhook = webhookOf(texts.WEBHOOK_URL, texts.WEBHOOK_SECRET);
   if ("reason" in webhook) return webhook;
-  const otlp = parseOtlp(texts.OTLP_ENDPOINT, texts.OTLP_HEADERS, vars);
+  const { OTLP_ENDPOINT: endpoint, OTLP_HEADERS: headers, OTLP_PROTOCOL: protocol } = texts;
+  const otlp = parseOtlp({ endpoint, headers, protocol }, vars);
   return otlp.ok ? { webhook: webhook.target, otlp: otlp.target } : wrong(otlp.variable, otlp.message);
 }
 

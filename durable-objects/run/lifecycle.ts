@@ -537,7 +537,7 @@ export class RunLifecycle implements AlarmHost {
     return new LogExport(this, {
       now: Date.now,
       hash: async (text) => await sha256Hex(new TextEncoder().encode(text)),
-      post: (body) => postSpans(target, body),
+      post: (request) => postSpans(target, request),
       keep: (promise) => this.#ctx.waitUntil(promise),
       over: () => this.alarm.arm(Date.now()),
     });

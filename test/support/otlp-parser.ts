@@ -49,6 +49,24 @@ for body in json.load(sys.stdin):
 json.dump(read, sys.stdout)
 `;
 
+const TO_JSON = `
+import base64, json, sys
+from google.protobuf.json_format import MessageToDict
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest as Request
+
+IDS = ("traceId", "spanId", "parentSpanId")
+
+def with_hex_ids(value):
+    if isinstance(value, list):
+        return [with_hex_ids(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: base64.b64decode(inner).hex() if key in IDS else with_hex_ids(inner) for key, inner in value.items()}
+
+requests = [Request.FromString(base64.b64decode(body)) for body in json.load(sys.stdin)]
+json.dump([json.dumps(with_hex_ids(MessageToDict(request, use_integers_for_enums=True))) for request in requests], sys.stdout)
+`;
+
 const id = z.string().regex(/^(?!0{16})[0-9a-f]{16}$/);
 const traceId = z.string().regex(/^(?!0{32})[0-9a-f]{32}$/);
 const readSpan = z.strictObject({
@@ -68,4 +86,10 @@ export type ReadSpan = z.infer<typeof readSpan>;
 /** The spans of these requests, as OpenTelemetry reads them. Throws if a request is not one. */
 export function readSpans(bodies: readonly string[]): ReadSpan[] {
   return z.array(readSpan).parse(JSON.parse(runWithPackages(PROGRAM, JSON.stringify(bodies))));
+}
+
+/** Requests in protocol buffers as those in JSON that say the same. Throws if one cannot be read. */
+export function jsonOfProtobuf(bodies: readonly Uint8Array[]): string[] {
+  const input = JSON.stringify(bodies.map((body) => Buffer.from(body).toString("base64")));
+  return z.array(z.string()).parse(JSON.parse(runWithPackages(TO_JSON, input)));
 }

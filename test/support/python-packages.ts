@@ -1,9 +1,9 @@
 /** Python packages of tests, which `.ci/run` installs beside this file as python-requirements.txt says. */
 import { spawnSync } from "node:child_process";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 
 /** Their folder. */
-export const PACKAGES = fileURLToPath(new URL("python-packages", import.meta.url));
+export const PACKAGES = join(import.meta.dirname, "python-packages");
 
 /** Runs a program with these packages. `input` is its standard input; returns what it prints. Throws with its complaint. */
 export function runWithPackages(program: string, input: string): string {

@@ -14,7 +14,8 @@ import {
   OTLP_TIMEOUT_MS,
 } from "../../../src/limits.ts";
 import { afterPost, nextBatch, pauseMs, resultOf, type ExportCursor } from "../../../src/log/otlp/batch.ts";
-import { otlpBody, type Hash } from "../../../src/log/otlp/body.ts";
+import { otlpRequest, type Hash, type OtlpRequest } from "../../../src/log/otlp/body.ts";
+import { otlpBytes } from "../../../src/log/otlp/protobuf.ts";
 import type { OtlpTarget } from "../../../src/log/otlp/settings.ts";
 import type { TracedRun } from "../../../src/log/otlp/spans.ts";
 import type { RunSettings } from "../../../src/objects/methods/runs.ts";
@@ -54,7 +55,7 @@ export type ExportEffects = {
   now: () => number;
   hash: Hash;
   /** The status of the collector's response; null if none arrived. */
-  post: (body: string) => Promise<number | null>;
+  post: (request: OtlpRequest) => Promise<number | null>;
   /** Keeps a promise alive that nothing waits for. */
   keep: (promise: Promise<void>) => void;
   /** An export is over: sets the alarm for the next. */
@@ -119,8 +120,8 @@ export class LogExport {
       return true;
     }
     const { hash, post } = this.#effects;
-    const body = await otlpBody(spans, traced, { hash, version: VERSION, droppedEvents: cursor.dropped });
-    const result = resultOf(await post(body));
+    const request = await otlpRequest(spans, traced, { hash, version: VERSION, droppedEvents: cursor.dropped });
+    const result = resultOf(await post(request));
     // The run may have been deleted meanwhile: nothing may be written for it any more.
     if (this.#host.run !== run) return false;
     const next = afterPost(cursor, lastSeq, { result, logSeq: run.readableSeq });
@@ -172,10 +173,12 @@ function tracedRun(run: ExportedRun): TracedRun {
 }
 
 /** Posts spans to a collector. Redirects are not followed: the headers may hold a secret. */
-export async function postSpans({ url, headers }: OtlpTarget, body: string): Promise<number | null> {
+export async function postSpans({ url, headers, encoding }: OtlpTarget, request: OtlpRequest): Promise<number | null> {
+  const isJson = encoding === "json";
   try {
     const signal = AbortSignal.timeout(OTLP_TIMEOUT_MS);
-    const sent = { ...headers, "content-type": "application/json" };
+    const sent = { ...headers, "content-type": isJson ? "application/json" : "application/x-protobuf" };
+    const body = isJson ? JSON.stringify(request) : otlpBytes(request);
     const answer = await fetch(url, { method: "POST", headers: sent, body, redirect: "manual", signal });
     await answer.body?.cancel();
     return answer.status;

@@ -1,6 +1,6 @@
 /**
- * Spans as the JSON of an OTLP/HTTP request: ids as hexadecimal text, 64-bit integers as decimal text, enumerations as
- * numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
+ * Spans as an OTLP/HTTP request, in the form of its JSON: ids as hexadecimal text, 64-bit integers as decimal text, enumerations
+ * as numbers (https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding).
  */
 import {
   clientTraceId,
@@ -18,14 +18,36 @@ import { RUN_KEY, type AttributeValue, type NamedSpan, type SpanKind, type Trace
 /** SHA-256 of a text, as hexadecimal digits. */
 export type Hash = (text: string) => Promise<string>;
 
-type OtlpValue =
+/** The value of an attribute. */
+export type OtlpValue =
   | { stringValue: string }
   | { boolValue: boolean }
   | { intValue: string }
   | { doubleValue: number }
   | { arrayValue: { values: { stringValue: string }[] } };
-type Attribute = { key: string; value: OtlpValue };
-type Link = { traceId: string; spanId: string; traceState?: string };
+export type OtlpAttribute = { key: string; value: OtlpValue };
+export type OtlpLink = { traceId: string; spanId: string; traceState?: string };
+/** Where a span is. `parentSpanId` absent = it is the first of its trace. */
+type Place = { traceId: string; parentSpanId?: string; traceState?: string };
+
+export type OtlpSpan = Place & {
+  spanId: string;
+  name: string;
+  kind: number;
+  startTimeUnixNano: string;
+  endTimeUnixNano: string;
+  attributes: OtlpAttribute[];
+  links?: OtlpLink[];
+  status: { code?: number; message?: string };
+};
+
+/** opentelemetry-proto's ExportTraceServiceRequest. */
+export type OtlpRequest = {
+  resourceSpans: {
+    resource: { attributes: OtlpAttribute[] };
+    scopeSpans: { scope: { name: string; version: string }; spans: OtlpSpan[] }[];
+  }[];
+};
 
 /** The numbers of `SpanKind` in OTLP's protocol buffers. */
 const KINDS: Readonly<Record<SpanKind, number>> = { internal: 1, client: 3 };
@@ -63,23 +85,23 @@ class SpanIds {
 }
 
 /**
- * The body of the request that exports these spans of a run. `droppedEvents`: events of the log that no request has
+ * The request that exports these spans of a run. `droppedEvents`: events of the log that no request has
  * carried, because the collector failed; the run's own span shows them.
  */
-export async function otlpBody(
+export async function otlpRequest(
   spans: readonly NamedSpan[],
   run: TracedRun,
   { hash, version, droppedEvents }: { hash: Hash; version: string; droppedEvents: number },
-): Promise<string> {
+): Promise<OtlpRequest> {
   const ids = new SpanIds(hash);
   const attributes = attributesOf({ "service.name": "fanout", "service.version": version });
   const scope = { name: "fanout", version };
   const written = await Promise.all(spans.map((span) => spanJson(span, run, ids, droppedEvents)));
-  return JSON.stringify({ resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans: written }] }] });
+  return { resourceSpans: [{ resource: { attributes }, scopeSpans: [{ scope, spans: written }] }] };
 }
 
 /** Where a span is: in its client's trace below the client's span, or in its run's. */
-async function placeOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<object> {
+async function placeOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<Place> {
   const { client, isAsked, parentKey } = span;
   const own = parentKey === null ? {} : { parentSpanId: await ids.spanOf(run.id, parentKey) };
   if (!isRecorded(client)) return { traceId: await ids.traceOf(run.id, run.trace), ...own };
@@ -88,9 +110,9 @@ async function placeOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<o
   return { traceId, parentSpanId: spanIdOf(client), ...stateOf(client) };
 }
 
-async function linksOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<Link[]> {
+async function linksOf(span: NamedSpan, run: TracedRun, ids: SpanIds): Promise<OtlpLink[]> {
   const { client, isAsked, parentKey } = span;
-  const links: Link[] = [];
+  const links: OtlpLink[] = [];
   if (isAsked && client !== null) {
     if (!isRecorded(client)) links.push({ traceId: traceIdOf(client), spanId: spanIdOf(client), ...stateOf(client) });
     else if (parentKey !== null) {
@@ -110,7 +132,7 @@ function stateOf({ state }: TraceContext): { traceState?: string } {
   return state === undefined ? {} : { traceState: state };
 }
 
-async function spanJson(span: NamedSpan, run: TracedRun, ids: SpanIds, droppedEvents: number): Promise<object> {
+async function spanJson(span: NamedSpan, run: TracedRun, ids: SpanIds, droppedEvents: number): Promise<OtlpSpan> {
   const isRun = span.key === RUN_KEY;
   const links = await linksOf(span, run, ids);
   const isServer = span.isAsked && isRecorded(span.client);
@@ -130,7 +152,7 @@ async function spanJson(span: NamedSpan, run: TracedRun, ids: SpanIds, droppedEv
   };
 }
 
-function attributesOf(values: Record<string, AttributeValue>): Attribute[] {
+function attributesOf(values: Record<string, AttributeValue>): OtlpAttribute[] {
   return Object.entries(values).map(([key, value]) => ({ key, value: valueOf(value) }));
 }
 

@@ -10,7 +10,7 @@ import {
   OTLP_TRIES_MAX,
 } from "../../../../src/limits.ts";
 import { afterPost, EXPORT_START, nextBatch, pauseMs, resultOf } from "../../../../src/log/otlp/batch.ts";
-import { otlpBody } from "../../../../src/log/otlp/body.ts";
+import { otlpRequest } from "../../../../src/log/otlp/body.ts";
 import type { TracedRun } from "../../../../src/log/otlp/spans.ts";
 import { attributeOf, spansIn, type OtlpSpan } from "../../../support/collector.ts";
 
@@ -60,12 +60,12 @@ function rowsOf(events: RunEvent[], size = 3): { last: number; lines: string }[]
 
 async function exported(
   events: RunEvent[],
-  run: Parameters<typeof otlpBody>[1] = RUN,
+  run: Parameters<typeof otlpRequest>[1] = RUN,
   droppedEvents = 0,
 ): Promise<OtlpSpan[]> {
   const { spans } = nextBatch(rowsOf(events), 0, run);
   const hash = (text: string) => Promise.resolve(createHash("sha256").update(text).digest("hex"));
-  return spansIn(await otlpBody(spans, run, { hash, version: "1", droppedEvents }));
+  return spansIn(JSON.stringify(await otlpRequest(spans, run, { hash, version: "1", droppedEvents })));
 }
 
 describe("the spans of a log", () => {

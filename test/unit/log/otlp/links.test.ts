@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { LoggedEvent, RunEvent } from "../../../../src/run/log.ts";
 import { nextBatch } from "../../../../src/log/otlp/batch.ts";
-import { otlpBody } from "../../../../src/log/otlp/body.ts";
+import { otlpRequest } from "../../../../src/log/otlp/body.ts";
 import type { TracedRun } from "../../../../src/log/otlp/spans.ts";
 import type { TraceContext } from "../../../../src/trace-context.ts";
 import { spansIn, type OtlpSpan } from "../../../support/collector.ts";
@@ -54,7 +54,7 @@ async function exported(events: LoggedEvent[], run: TracedRun): Promise<OtlpSpan
   const lines = events.map((event) => JSON.stringify(event)).join("\n");
   const { spans } = nextBatch([{ last: events.length, lines }], 0, run);
   const hash = (text: string) => Promise.resolve(createHash("sha256").update(text).digest("hex"));
-  return spansIn(await otlpBody(spans, run, { hash, version: "1", droppedEvents: 0 }));
+  return spansIn(JSON.stringify(await otlpRequest(spans, run, { hash, version: "1", droppedEvents: 0 })));
 }
 
 /** The spans of one export, of which there are as many as names. */

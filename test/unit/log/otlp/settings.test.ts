@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { parseOtlp } from "../../../../src/log/otlp/settings.ts";
 
 function targetOf(endpoint: string, headers: string | null = null, vars: Record<string, unknown> = {}) {
-  const parsed = parseOtlp(endpoint, headers, vars);
+  const parsed = parseOtlp({ endpoint, headers }, vars);
   if (!parsed.ok) throw new Error(parsed.message);
   return parsed.target;
 }
 
 describe("OTLP_ENDPOINT and OTLP_HEADERS", () => {
   it("export nothing unless there is an endpoint", () => {
-    expect(parseOtlp(null, "a=b", {})).toEqual({ ok: true, target: null });
+    expect(parseOtlp({ endpoint: null, headers: "a=b" }, {})).toEqual({ ok: true, target: null });
   });
 
   it("append the path of traces to an address without one, and keep one that is there", () => {
@@ -37,8 +37,17 @@ describe("OTLP_ENDPOINT and OTLP_HEADERS", () => {
     ["https://otel.example", "a=hid\nden", "OTLP_HEADERS"],
     ["https://otel.example", "a=secret:MISSING", "OTLP_HEADERS"],
   ])("refuse %j with %j, naming %s and no value", (endpoint, headers, variable) => {
-    const parsed = parseOtlp(endpoint, headers, {});
+    const parsed = parseOtlp({ endpoint, headers }, {});
     expect(parsed).toMatchObject({ ok: false, variable });
     expect(JSON.stringify(parsed)).not.toContain("hidden");
+  });
+
+  it("write JSON unless OTLP_PROTOCOL names protocol buffers, and refuse what they cannot write", () => {
+    const parsed = (protocol: string | null) =>
+      parseOtlp({ endpoint: "https://o.example", headers: null, protocol }, {});
+    expect(parsed(null)).toMatchObject({ target: { encoding: "json" } });
+    expect(parsed("http/json")).toMatchObject({ target: { encoding: "json" } });
+    expect(parsed("http/protobuf")).toMatchObject({ target: { encoding: "protobuf" } });
+    expect(parsed("grpc")).toMatchObject({ ok: false, variable: "OTLP_PROTOCOL" });
   });
 });

@@ -47,9 +47,9 @@ function objectWith(events: LoggedEvent[], post: (body: string) => Promise<numbe
     const logExport = new LogExport(host, {
       now: () => object.nowMs,
       hash: (text) => Promise.resolve(createHash("sha256").update(text).digest("hex")),
-      post: (body) => {
+      post: (request) => {
         object.posts += 1;
-        return post(body);
+        return post(JSON.stringify(request));
       },
       keep: (promise) => void (kept = promise),
       over: () => undefined,
