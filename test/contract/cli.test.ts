@@ -204,6 +204,12 @@ describe("fanout runs, top, trace and watch", () => {
       expect.stringMatching(/listed here +active +<?\$0\.0\d{3} +\$1\.00 +1 /),
     ]);
     expect(table.stderr).toMatch(/^1 run · <?\$0\.0\d{3} · \d+s\n$/);
+    const word = `w${crypto.randomUUID().replaceAll("-", "")}`;
+    await run.send("/batch", { json: { prompts: [`Where is ${word}?`], model: "sim/echo" } });
+    const searched = await fanout(["runs", "--search", word]);
+    expect(searched.stdout).toContain(`${run.id.slice(0, 12)}`);
+    expect(searched.stdout).toMatch(new RegExp(`^run_\\w+ prompt: Where is ${word}\\?$`, "m"));
+    expect(searched.stderr).toMatch(/ · \d+ runs searched\n$/);
     const listed = await fanout(["runs", "--name", "listed here", "--json"]);
     expect(JSON.parse(listed.stdout)).toMatchObject({ data: [{ id: run.id }] });
     const now = await fanout(["top", "--once"]);

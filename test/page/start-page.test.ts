@@ -1,6 +1,6 @@
 /** The page at `/ui` in a real browser, beside a real gateway. */
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { openGroup } from "../contract/following.ts";
 import { startWorld, type World } from "../contract/world.ts";
@@ -60,7 +60,7 @@ describe.runIf(hasChromium)("the list of runs", () => {
     await cheap.send("/query", { json: { prompt: "a" } });
     await dear.send("/batch", { json: { prompts: ["a rather long prompt ".repeat(20), "{{status/400}} b"] } });
     const { page, faults } = await startPage();
-    await page.getByLabel("Name, id or error").fill("kept");
+    await page.getByLabel("Name, prompt, answer or error").fill("kept");
     await page.getByRole("button", { name: "spent" }).click();
     await expect.poll(() => namesIn(page)).toEqual([second, first]);
     expect(new URL(page.url()).search).toBe("?q=kept&sort=-spent");
@@ -81,6 +81,51 @@ describe.runIf(hasChromium)("the list of runs", () => {
     await page.getByRole("link", { name: second }).click();
     await expect.poll(() => page.getByRole("heading", { level: 1 }).innerText()).toContain(second);
     expect(faults).toEqual([]);
+  });
+
+  it("finds runs by a prompt and by an error, says how far it has searched, and leads to the calls", async () => {
+    const word = `w${crypto.randomUUID().slice(0, 8)}`;
+    const [asked, other] = [unique("asked"), unique("other")];
+    const run = await world.openRun({ name: asked, default_model: "up-1" });
+    await run.send("/batch", { json: { prompts: ["none", `Where do <b>herons</b> ${word} nest?`] } });
+    await world.openRun({ name: other, default_model: "up-1" });
+    const { page, faults } = await startPage(`?q=${word}`);
+    await expect.poll(() => namesIn(page)).toEqual([asked]);
+    await page.getByText(/^Prompts and answers of all \d+ runs searched\./).waitFor();
+    const link = page.getByRole("link", { name: `Where do <b>herons</b> ${word} nest?` });
+    await link.click();
+    await page.getByText("Prompts and answers of all stored calls searched.").waitFor();
+    expect(new URL(page.url()).search).toBe(`?search=${word}`);
+    await page.getByRole("group", { name: /^2 rows/ }).waitFor();
+    await page.getByLabel("Search calls").fill(`${word} and more`);
+    await page.getByText("No such calls.").waitFor();
+    expect(faults).toEqual([]);
+  });
+
+  it("never says that there is no such run while older ones are not searched, and goes on if it is asked to", async () => {
+    const word = `w${crypto.randomUUID().slice(0, 8)}`;
+    const run = await world.openRun({ name: unique("far back") });
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    // The gateway's bound is 200 runs; here its first page has looked at one.
+    await page.route(/[?&]search=/, async (route) => {
+      const isFirst = !route.request().url().includes("cursor=");
+      const list = { object: "list", unread: [], missing_parts: 0 };
+      const search = { calls: 1, in_part: [], unread_prompts: 0 };
+      const first = { data: [], has_more: true, next_cursor: "1.run_x", search: { ...search, runs: 1, older: 41 } };
+      const match = { where: "answer", group: "grp_1", index: 0, excerpt: "far away" };
+      const found = { id: run.id, status: "active", created_at: new Date().toISOString(), match };
+      const last = { data: [found], has_more: false, next_cursor: null, search: { ...search, runs: 41, older: 0 } };
+      await route.fulfill({ json: { ...list, ...(isFirst ? first : last) } });
+    });
+    await page.goto(`${world.gateway.url}/ui?q=${word}#token=${world.gateway.adminKey}`);
+    await page.getByText("Prompts and answers of the newest 1 of 42 runs searched.").waitFor();
+    await page.getByText("No such runs so far.").waitFor();
+    await page.getByRole("button", { name: "Search older runs" }).click();
+    await page.getByText("Prompts and answers of all 42 runs searched.").waitFor();
+    await page.getByRole("link", { name: "far away" }).waitFor();
+    expect(await page.getByText("No such runs").count()).toBe(0);
   });
 
   it("shows child runs below their parent by their names, with what is its own and what is in all", async () => {

@@ -1,14 +1,31 @@
 /** The lines of the timeline: each group with its calls below it, single calls at the end, in the order of their beginning. */
 import { nameOf, type Call } from "./call.ts";
+import { callKey } from "./call-search.ts";
 import type { GroupState, RunState } from "./run-state.ts";
 
 export type Row = { kind: "group"; group: GroupState } | { kind: "call"; call: Call };
-export type Shown = "all" | "failed" | "running" | "retried" | "replayed";
+export const SHOWN = ["all", "failed", "running", "retried", "replayed"] as const;
+export type Shown = (typeof SHOWN)[number];
 
 /** Which calls are listed: of a kind, with a text in their name, model or error, and with one cause of failure; null = any. */
 export type Wanted = { shown: Shown; text: string; cause: { code: string; upstream: string } | null };
 
 export const ALL_CALLS: Wanted = { shown: "all", text: "", cause: null };
+
+/** What of the calls the address of a run's page asks for. */
+export function wantedIn(address: string): Wanted {
+  const query = new URLSearchParams(address);
+  const shown = SHOWN.find((each) => each === query.get("show")) ?? "all";
+  return { ...ALL_CALLS, shown, text: query.get("search") ?? "" };
+}
+
+/** The query of the address that asks for this; empty for all calls. A cause of failure is in no address. */
+export function addressOfWanted({ shown, text }: Wanted): string {
+  const query = new URLSearchParams();
+  if (shown !== "all") query.set("show", shown);
+  if (text !== "") query.set("search", text);
+  return query.size === 0 ? "" : `?${query.toString()}`;
+}
 
 /** Browsers lay out no element that is much taller than so many lines; the list of a run with more is cut. */
 const ROWS_MAX = 500_000;
@@ -17,12 +34,16 @@ const ROWS_MAX = 500_000;
 type Section = { group: GroupState | null; calls: readonly Call[] };
 type Placed = Section & { first: number; end: number };
 
-export function rowsOf(state: RunState, wanted: Wanted): Rows {
+/** `found`: calls that have the text in their prompts or answers, by `callKey`. */
+export function rowsOf(state: RunState, wanted: Wanted, found: ReadonlySet<string> = NONE): Rows {
   const sections: Section[] = [...state.groups.values(), { group: null, calls: state.single }].map((each) =>
     "group" in each ? each : { group: each, calls: each.calls },
   );
   if (wanted.shown === "all" && wanted.text === "" && wanted.cause === null) return new Rows(sections);
-  const some = sections.map(({ group, calls }) => ({ group, calls: calls.filter((call) => isWanted(call, wanted)) }));
+  const some = sections.map(({ group, calls }) => ({
+    group,
+    calls: calls.filter((call) => isWanted(call, wanted, found)),
+  }));
   return new Rows(some.filter(({ calls }) => calls.length > 0));
 }
 
@@ -82,10 +103,14 @@ export function isSameRow(one: Row, other: Row | null): boolean {
   return other?.kind === "group" && other.group === one.group;
 }
 
-function isWanted(call: Call, { shown, text, cause }: Wanted): boolean {
+const NONE: ReadonlySet<string> = new Set();
+
+function isWanted(call: Call, { shown, text, cause }: Wanted, found: ReadonlySet<string>): boolean {
   if (!isShown(call, shown) || (cause !== null && !isCause(call, cause))) return false;
   if (text === "") return true;
-  const searched = text.toLowerCase();
+  const { group, index } = call;
+  if (group !== null && index !== null && found.has(callKey(group, index))) return true;
+  const searched = text.trim().toLowerCase();
   const texts = [nameOf(call), call.attempts.at(-1)?.target, call.model, call.code, call.message];
   return texts.some((each) => each?.toLowerCase().includes(searched) === true);
 }

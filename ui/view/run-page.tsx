@@ -6,7 +6,7 @@ import { callNames } from "../call-names.ts";
 import { follow } from "../follow.ts";
 import { isRecord, numberOf, objectOf, textOf } from "../model/line.ts";
 import { paced, type Pace } from "../model/paced.ts";
-import { ALL_CALLS, type Wanted } from "../model/rows.ts";
+import { addressOfWanted, wantedIn, type Wanted } from "../model/rows.ts";
 import { RunState, type Failures } from "../model/run-state.ts";
 import { queueLooks } from "../queue-looks.ts";
 import { Actions } from "./actions.tsx";
@@ -19,6 +19,7 @@ import { PageHeader } from "./page-header.tsx";
 import { SignIn } from "./sign-in.tsx";
 import type { Limit } from "./timeline-canvas.ts";
 import { Timeline } from "./timeline.tsx";
+import { useCallSearch } from "./use-call-search.ts";
 
 const BROWSER: Pace = {
   now: () => performance.now(),
@@ -99,15 +100,15 @@ async function gateWidths(api: Api, used: ReadonlySet<string>): Promise<Limit[]>
   });
 }
 
-/** What of the calls the address asks for: a link from the list of runs leads to those that failed. */
-function wantedIn(search: string): Wanted {
-  return new URLSearchParams(search).get("show") === "failed" ? { ...ALL_CALLS, shown: "failed" } : ALL_CALLS;
-}
-
 export function RunPage({ api, runId }: { api: Api; runId: string }) {
   const run = useMemo(() => followed(api, runId), [api, runId]);
   const now = useSignal(api.now());
   const wanted = useSignal(wantedIn(location.search));
+  const want = (next: Wanted): void => {
+    wanted.value = next;
+    history.replaceState(null, "", location.pathname + addressOfWanted(next));
+  };
+  const searching = useCallSearch(api, runId, wanted.value.text);
   useEffect(() => {
     run.start();
     const clock = setInterval(() => void (now.value = api.now()), 1_000);
@@ -126,7 +127,7 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
       .finally(() => void (isRetrying.value = false));
   };
   const showCause = ({ code, upstream }: Failures): void => {
-    wanted.value = { shown: "failed", text: "", cause: { code, upstream } };
+    want({ shown: "failed", text: "", cause: { code, upstream } });
     document.getElementById("timeline")?.scrollIntoView({ block: "start" });
     document.querySelector<HTMLElement>("#timeline .rows")?.focus({ preventScroll: true });
   };
@@ -182,7 +183,8 @@ export function RunPage({ api, runId }: { api: Api; runId: string }) {
           limits={[...widthOf(known), ...gates]}
           look={lookFrom(api, runId)}
           wanted={wanted.value}
-          want={(next) => void (wanted.value = next)}
+          want={want}
+          searching={searching}
         />
         <Children api={api} runId={runId} state={state} version={version} nowMs={now.value} />
       </main>

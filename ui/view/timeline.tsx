@@ -1,11 +1,13 @@
 /** The calls of a run over time: one row per call, queue time apart from attempts. */
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { searchedCallsText } from "../model/call-search.ts";
 import { rowsOf, type Row, type Shown, type Wanted } from "../model/rows.ts";
 import type { RunState } from "../model/run-state.ts";
 import { colouring, type ColouredBy } from "./colours.ts";
 import { Details, type Look } from "./details.tsx";
 import { RowList, type Place } from "./row-list.tsx";
+import type { CallSearching } from "./use-call-search.ts";
 import { drawBand, drawCurve, type Limit, type Span } from "./timeline-canvas.ts";
 
 const FILTERS: readonly [Shown, string][] = [
@@ -22,12 +24,13 @@ const COLOURS: readonly [ColouredBy, string][] = [
   ["latency", "by latency"],
 ];
 
-export function Timeline({ state, nowMs, version, limits = [], look, wanted, want }: TimelineProps) {
+export function Timeline({ state, nowMs, version, limits = [], look, wanted, want, searching }: TimelineProps) {
   const zoom = useSignal<Span | null>(null);
   const hovered = useSignal<{ row: Row; place: Place } | null>(null);
   const colouredBy = useSignal<ColouredBy>("state");
   const { colourOf, legend } = colouring(colouredBy.value, state);
-  const rows = useMemo(() => rowsOf(state, wanted), [version, wanted]);
+  const found = searching?.search?.found;
+  const rows = useMemo(() => rowsOf(state, wanted, found), [version, wanted, found]);
   const band = useRef<HTMLCanvasElement>(null);
   const curve = useRef<HTMLCanvasElement>(null);
   const whole: Span = { fromMs: state.startMs ?? nowMs, toMs: Math.max(nowMs, (state.startMs ?? nowMs) + 1) };
@@ -52,7 +55,7 @@ export function Timeline({ state, nowMs, version, limits = [], look, wanted, wan
         <input
           type="search"
           aria-label="Search calls"
-          placeholder="Search names, models, errors"
+          placeholder={searching === undefined ? "Search names, models, errors" : "Search prompts, answers, errors"}
           value={wanted.text}
           onInput={(event) => want({ ...wanted, text: event.currentTarget.value })}
         />
@@ -100,6 +103,7 @@ export function Timeline({ state, nowMs, version, limits = [], look, wanted, wan
           </button>
         )}
       </div>
+      {searching !== undefined && <Searched {...searching} />}
       {legend.length > 0 && (
         <ul class="legend" aria-label="Colours">
           {legend.map(({ colour, text }) => (
@@ -123,7 +127,7 @@ export function Timeline({ state, nowMs, version, limits = [], look, wanted, wan
         />
         <Details row={hovered.value?.row ?? null} place={hovered.value?.place ?? null} nowMs={nowMs} look={look} />
       </div>
-      {rows.length === 0 && <p class="dim">No such calls.</p>}
+      {rows.length === 0 && <p class="dim">{isSearchOpen(searching) ? "No such calls so far." : "No such calls."}</p>}
     </section>
   );
 }
@@ -137,7 +141,29 @@ type TimelineProps = {
   look?: Look;
   wanted: Wanted;
   want: (wanted: Wanted) => void;
+  /** The search in prompts and answers; absent = there is no gateway to ask. */
+  searching?: CallSearching;
 };
+
+/** Whether there are texts that were not searched. */
+function isSearchOpen(searching: CallSearching | undefined): boolean {
+  return searching !== undefined && (searching.isBusy || (searching.search?.cursor ?? null) !== null);
+}
+
+/** How far prompts and answers are searched, and a button that goes on. */
+function Searched({ search, isBusy, problem, more }: CallSearching) {
+  if (search === null && !isBusy && problem === null) return null;
+  return (
+    <p class="searched dim" aria-live="polite">
+      {problem ?? (search === null ? "Searching prompts and answers …" : searchedCallsText(search))}{" "}
+      {search !== null && search.cursor !== null && (
+        <button type="button" disabled={isBusy} onClick={more}>
+          {isBusy ? "Searching …" : "Search older calls"}
+        </button>
+      )}
+    </p>
+  );
+}
 
 function scaled({ fromMs, toMs }: Span, factor: number): Span {
   const middle = (fromMs + toMs) / 2;

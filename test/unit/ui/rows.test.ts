@@ -1,5 +1,14 @@
 import { describe, expect, it } from "vitest";
-import { ALL_CALLS, isSameRow, rowsOf, type Row, type Rows } from "../../../ui/model/rows.ts";
+import {
+  addressOfWanted,
+  ALL_CALLS,
+  isSameRow,
+  rowsOf,
+  SHOWN,
+  wantedIn,
+  type Row,
+  type Rows,
+} from "../../../ui/model/rows.ts";
 import { GROUP, Lines, stateOf } from "./lines.ts";
 
 const OTHER = "pg-1763712000001-zzzzzz";
@@ -74,5 +83,16 @@ describe("the timeline's rows", () => {
       "call 0",
       "single",
     ]);
+  });
+});
+
+describe("the address of a run's page", () => {
+  it.each(SHOWN)("keeps which calls are shown, %s, and the text that is searched", (shown) => {
+    const wanted = { ...ALL_CALLS, shown, text: "a & b?" };
+    expect(wantedIn(addressOfWanted(wanted))).toEqual(wanted);
+  });
+
+  it("is plain for all calls, and one with an unknown kind shows all", () => {
+    expect([addressOfWanted(ALL_CALLS), wantedIn("?show=nothing&other=1")]).toEqual(["", ALL_CALLS]);
   });
 });

@@ -71,15 +71,18 @@ export function listQuery(filters: Filters): string {
 /** Statuses of runs, of which the gateway's list knows. */
 export const STATUSES = ["active", "paused", "escalated", "closed", "cancelled", "expired"];
 
-export function isWanted(run: ListedRun, filters: Filters): boolean {
+/** `found`: runs that have the text in their calls, as far as these were searched. */
+export function isWanted(run: ListedRun, filters: Filters, found: { has: (id: string) => boolean } = NONE): boolean {
   const { text, state, openedAfter, openedBefore, spentMin, spentMax } = filters;
-  if (text !== "" && !hasText(run, text.toLowerCase())) return false;
+  if (text !== "" && !hasText(run, text.toLowerCase()) && !found.has(run.id)) return false;
   if (!isInState(run, state)) return false;
   if (openedAfter !== "" && run.createdMs <= Date.parse(openedAfter)) return false;
   if (openedBefore !== "" && run.createdMs >= Date.parse(openedBefore)) return false;
   if (spentMin !== "" && run.spentUsd < Number(spentMin)) return false;
   return spentMax === "" || run.spentUsd <= Number(spentMax);
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** Whether its name, its id or the code of an error of its calls has the text. */
 function hasText({ name, id, failures }: ListedRun, text: string): boolean {

@@ -3,15 +3,17 @@ import { useSignal } from "@preact/signals";
 import type { Api } from "../../api.ts";
 import { agoText, callsText, countText, usdText } from "../../model/format.ts";
 import { numberOf, objectOf, textOf } from "../../model/line.ts";
+import type { FoundText } from "../../model/runs/text-search.ts";
 import { activityOf, readPage, type ListedRun } from "../../model/runs/listed.ts";
 
-type Props = { api: Api; run: ListedRun; depth: number; nowMs: number };
+/** `found`: where the run has the searched text; null = it needs no row of its own. */
+type Props = { api: Api; run: ListedRun; depth: number; nowMs: number; found?: FoundText | null; text?: string };
 type Below = { runs: readonly ListedRun[]; cursor: string | null; totalUsd: number | null };
 
 /** Columns of the table. */
 const COLUMNS = 8;
 
-export function RunRow({ api, run, depth, nowMs }: Props) {
+export function RunRow({ api, run, depth, nowMs, found = null, text = "" }: Props) {
   const below = useSignal<Below | null>(null);
   const isOpen = useSignal(false);
   const load = async (): Promise<void> => {
@@ -60,6 +62,7 @@ export function RunRow({ api, run, depth, nowMs }: Props) {
           </td>
         )}
       </tr>
+      {found !== null && <Found run={run} found={found} text={text} />}
       {isOpen.value && opened === null && <Line depth={depth + 1} text="Loading child runs …" />}
       {isOpen.value &&
         opened?.runs.map((child) => <RunRow key={child.id} api={api} run={child} depth={depth + 1} nowMs={nowMs} />)}
@@ -73,6 +76,18 @@ export function RunRow({ api, run, depth, nowMs }: Props) {
         </tr>
       )}
     </>
+  );
+}
+
+/** Where the searched text is, as the way to the calls that have it. */
+function Found({ run, found: { where, excerpt }, text }: { run: ListedRun; found: FoundText; text: string }) {
+  const address = `/ui/runs/${encodeURIComponent(run.id)}?${new URLSearchParams({ search: text }).toString()}`;
+  return (
+    <tr class="found">
+      <td colSpan={COLUMNS}>
+        <span class="dim">{where === "name" ? "call" : where}</span> <a href={address}>{excerpt}</a>
+      </td>
+    </tr>
   );
 }
 

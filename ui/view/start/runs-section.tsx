@@ -17,7 +17,10 @@ import {
   type Sorting,
 } from "../../model/runs/filters.ts";
 import type { Runs } from "../../watch-runs.ts";
+import type { FoundText } from "../../model/runs/text-search.ts";
 import { RunRow } from "./run-row.tsx";
+import { TextSearchLine } from "./text-search-line.tsx";
+import { useTextSearch } from "./use-text-search.ts";
 
 /** Rows that are drawn at first, and with each further step: a browser lays out so many at once without a pause. */
 const ROWS_STEP = 100;
@@ -38,6 +41,8 @@ const HEADS: Readonly<Record<Column, string>> = {
 const SHOWN: readonly Column[] = ["name", "state", "last_call", "calls", "failed", "spent", "limit", "opened"];
 const NUMBERS: ReadonlySet<Column> = new Set(["calls", "failed", "spent", "limit"]);
 
+const NOTHING_FOUND: ReadonlyMap<string, FoundText | null> = new Map();
+
 type Show = (filters: Filters, sorting: Sorting) => void;
 type Props = {
   api: Api;
@@ -51,9 +56,11 @@ export function RunsSection({ api, watched, view, show, nowMs }: Props) {
   const { filters, sorting } = view;
   const drawn = useSignal(ROWS_STEP);
   useOlderRuns(watched, filters);
+  const searching = useTextSearch(watched, filters);
+  const found: ReadonlyMap<string, FoundText | null> = searching.search?.found ?? NOTHING_FOUND;
   const all = [...watched.runs.value.values()];
   const wanted = sorted(
-    all.filter((run) => isWanted(run, filters)),
+    all.filter((run) => isWanted(run, filters, found)),
     sorting,
   );
   const isLoaded = watched.isLoaded.value;
@@ -66,6 +73,7 @@ export function RunsSection({ api, watched, view, show, nowMs }: Props) {
         </span>
       </div>
       <FilterForm filters={filters} sorting={sorting} show={show} />
+      <TextSearchLine {...searching} />
       <table class="runs">
         <thead>
           <tr>
@@ -76,7 +84,15 @@ export function RunsSection({ api, watched, view, show, nowMs }: Props) {
         </thead>
         <tbody>
           {wanted.slice(0, drawn.value).map((run) => (
-            <RunRow key={run.id} api={api} run={run} depth={0} nowMs={nowMs} />
+            <RunRow
+              key={run.id}
+              api={api}
+              run={run}
+              depth={0}
+              nowMs={nowMs}
+              found={found.get(run.id) ?? null}
+              text={filters.text}
+            />
           ))}
           {!isLoaded && watched.problem.value === null && (
             <tr class="loading">
@@ -85,7 +101,13 @@ export function RunsSection({ api, watched, view, show, nowMs }: Props) {
           )}
         </tbody>
       </table>
-      {isLoaded && wanted.length === 0 && <Nothing filters={filters} clear={() => show(noFilters(), sorting)} />}
+      {isLoaded && wanted.length === 0 && (
+        <Nothing
+          filters={filters}
+          isSearched={!searching.isBusy && (searching.search?.cursor ?? null) === null}
+          clear={() => show(noFilters(), sorting)}
+        />
+      )}
       <p class="tools">
         {wanted.length > drawn.value && (
           <button type="button" onClick={() => void (drawn.value += ROWS_STEP)}>
@@ -107,7 +129,10 @@ function countsText(shown: number, known: number, hasMore: boolean): string {
   return shown === known ? all : `${countText(shown)} of ${all}`;
 }
 
-function Nothing({ filters, clear }: { filters: Filters; clear: () => void }) {
+/** `isSearched`: there is nothing more to search in. */
+type NothingProps = { filters: Filters; isSearched: boolean; clear: () => void };
+
+function Nothing({ filters, isSearched, clear }: NothingProps) {
   if (!hasFilters(filters)) {
     return (
       <p class="dim">
@@ -118,7 +143,7 @@ function Nothing({ filters, clear }: { filters: Filters; clear: () => void }) {
   }
   return (
     <p class="dim">
-      No such runs.{" "}
+      {isSearched ? "No such runs." : "No such runs so far."}{" "}
       <button type="button" onClick={clear}>
         Show all
       </button>
@@ -176,8 +201,8 @@ function FilterForm({ filters, sorting, show }: { filters: Filters; sorting: Sor
     <form class="filters" role="search" aria-label="Filters" onSubmit={(event) => event.preventDefault()}>
       <input
         type="search"
-        aria-label="Name, id or error"
-        placeholder="Search names and errors"
+        aria-label="Name, prompt, answer or error"
+        placeholder="Search names, prompts, answers, errors"
         maxLength={128}
         value={filters.text}
         onInput={set("text")}
