@@ -83,7 +83,7 @@ describe.runIf(hasChromium)("the list of runs", () => {
     expect(faults).toEqual([]);
   });
 
-  it("finds runs by a prompt and by an error, says how far it has searched, and leads to the calls", async () => {
+  it("finds runs by a prompt, says how far it has searched, and leads to the calls", async () => {
     const word = `w${crypto.randomUUID().slice(0, 8)}`;
     const [asked, other] = [unique("asked"), unique("other")];
     const run = await world.openRun({ name: asked, default_model: "up-1" });
@@ -186,9 +186,12 @@ describe.runIf(hasChromium)("what the start page adds up", () => {
   it("is why a key is stopped, and a button that tries it at once", async () => {
     const model = world.modelAside();
     const [key] = model.split("/");
-    const run = await world.openRun({ name: unique("stopped") });
+    const name = unique("stopped");
+    const run = await world.openRun({ name });
     await openGroup(run, { prompts: ["{{status/401}} a"], model });
     const { page } = await startPage();
+    // Its call waits for the key: it is not at work.
+    await expect.poll(() => rowOf(page, name).innerText()).toMatch(/waiting\s*1 queued/);
     await expect
       .poll(() => textIn(page, "Keys"))
       .toMatch(new RegExp(`${key} stopped: .*401.*(tried again in|the next call tries it)`, "s"));

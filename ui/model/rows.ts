@@ -47,6 +47,15 @@ export function rowsOf(state: RunState, wanted: Wanted, found: ReadonlySet<strin
   return new Rows(some.filter(({ calls }) => calls.length > 0));
 }
 
+/** How many of the calls that were found have no line: those that wait for their turn, of which the log does not know yet. */
+export function foundWithoutRow(state: RunState, found: ReadonlySet<string>): number {
+  let missing = found.size;
+  if (missing === 0) return 0;
+  for (const { id, calls } of state.groups.values())
+    for (const { index } of calls) if (index !== null && found.has(callKey(id, index))) missing -= 1;
+  return missing;
+}
+
 /** Lines that are made when they are looked at: of a long list, few are on the screen, and it grows with each call. */
 export class Rows {
   readonly length: number;

@@ -2,7 +2,8 @@
 import { useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { searchedCallsText } from "../model/call-search.ts";
-import { rowsOf, type Row, type Shown, type Wanted } from "../model/rows.ts";
+import { callsText } from "../model/format.ts";
+import { foundWithoutRow, rowsOf, type Row, type Shown, type Wanted } from "../model/rows.ts";
 import type { RunState } from "../model/run-state.ts";
 import { colouring, type ColouredBy } from "./colours.ts";
 import { Details, type Look } from "./details.tsx";
@@ -31,6 +32,7 @@ export function Timeline({ state, nowMs, version, limits = [], look, wanted, wan
   const { colourOf, legend } = colouring(colouredBy.value, state);
   const found = searching?.search?.found;
   const rows = useMemo(() => rowsOf(state, wanted, found), [version, wanted, found]);
+  const notBegun = useMemo(() => (found === undefined ? 0 : foundWithoutRow(state, found)), [version, found]);
   const band = useRef<HTMLCanvasElement>(null);
   const curve = useRef<HTMLCanvasElement>(null);
   const whole: Span = { fromMs: state.startMs ?? nowMs, toMs: Math.max(nowMs, (state.startMs ?? nowMs) + 1) };
@@ -103,7 +105,7 @@ export function Timeline({ state, nowMs, version, limits = [], look, wanted, wan
           </button>
         )}
       </div>
-      {searching !== undefined && <Searched {...searching} />}
+      {searching !== undefined && <Searched {...searching} notBegun={notBegun} />}
       {legend.length > 0 && (
         <ul class="legend" aria-label="Colours">
           {legend.map(({ colour, text }) => (
@@ -151,11 +153,12 @@ function isSearchOpen(searching: CallSearching | undefined): boolean {
 }
 
 /** How far prompts and answers are searched, and a button that goes on. */
-function Searched({ search, isBusy, problem, more }: CallSearching) {
+function Searched({ search, isBusy, problem, more, notBegun }: CallSearching & { notBegun: number }) {
   if (search === null && !isBusy && problem === null) return null;
   return (
     <p class="searched dim" aria-live="polite">
-      {problem ?? (search === null ? "Searching prompts and answers …" : searchedCallsText(search))}{" "}
+      {problem ?? (search === null ? "Searching prompts and answers …" : searchedCallsText(search))}
+      {notBegun > 0 && ` ${callsText(notBegun)} of those found ${notBegun === 1 ? "has" : "have"} not begun.`}{" "}
       {search !== null && search.cursor !== null && (
         <button type="button" disabled={isBusy} onClick={more}>
           {isBusy ? "Searching …" : "Search older calls"}

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import {
   addressOfWanted,
   ALL_CALLS,
+  foundWithoutRow,
   isSameRow,
   rowsOf,
   SHOWN,
@@ -9,6 +10,7 @@ import {
   type Row,
   type Rows,
 } from "../../../ui/model/rows.ts";
+import { callKey } from "../../../ui/model/call-search.ts";
 import { GROUP, Lines, stateOf } from "./lines.ts";
 
 const OTHER = "pg-1763712000001-zzzzzz";
@@ -83,6 +85,23 @@ describe("the timeline's rows", () => {
       "call 0",
       "single",
     ]);
+  });
+});
+
+describe("calls that were found by their prompts or answers", () => {
+  const found = new Set([callKey(GROUP, 0), callKey(GROUP, 7)]);
+
+  it("have lines beside those whose names have the text", () => {
+    expect(listed(rowsOf(stateOf(threeKinds()), { ...ALL_CALLS, text: "Call 1" }, found))).toEqual([
+      GROUP,
+      "call 0",
+      "call 1",
+    ]);
+  });
+
+  it("have none before they begin, and are counted apart", () => {
+    expect(foundWithoutRow(stateOf(threeKinds()), found)).toBe(1);
+    expect(foundWithoutRow(stateOf(threeKinds()), new Set())).toBe(0);
   });
 });
 

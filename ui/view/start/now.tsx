@@ -6,24 +6,25 @@ import { isRecord, numberOf, textOf } from "../../model/line.ts";
 export function Now({ overview }: { overview: Json | null }) {
   const of = (name: string): number => numberOf(overview ?? {}, name);
   const text = (value: string): string => (overview === null ? "…" : value);
+  const note = (value: string): string => (overview === null ? "" : value);
   const failed = of("failed");
   return (
     <section aria-label="Now" aria-busy={overview === null}>
       <h2 class="away">Now</h2>
       <dl class="tiles">
-        <Tile name="working" value={text(countText(of("working")))} note={text(`of ${countText(of("runs"))} runs`)} />
+        <Tile name="working" value={text(countText(of("working")))} note={note(`of ${countText(of("runs"))} runs`)} />
         <Tile
           name="in flight"
           value={text(countText(of("in_flight")))}
-          note={text(`${countText(of("queued"))} queued`)}
+          note={note(`${countText(of("queued"))} queued`)}
         />
         <Tile name="calls per second" value={text(rateText(of("calls_per_second")))} />
         <Tile name="$ per minute" value={text(usdText(of("usd_per_minute")))} />
-        <Tile name="spent today" value={text(usdText(of("spent_usd")))} note={text(callsText(of("attempts")))} />
+        <Tile name="spent today" value={text(usdText(of("spent_usd")))} note={note(callsText(of("attempts")))} />
         <Tile
           name="failed today"
           value={text(countText(failed))}
-          note={text(failuresText(overview))}
+          note={note(failuresText(overview))}
           class={failed > 0 ? "bad" : ""}
         />
       </dl>

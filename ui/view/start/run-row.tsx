@@ -104,19 +104,22 @@ function Line({ depth, text }: { depth: number; text: string }) {
 function Figures({ run, totalUsd, nowMs }: { run: ListedRun; totalUsd: number | null; nowMs: number }) {
   const { status, lastCallMs, calls, failed, spentUsd, ownUsd, limitUsd, createdMs } = run;
   const activity = activityOf(run);
+  // Nothing is in flight, and calls wait: for a key, the budget or a retry.
+  const shown = activity === "working" && run.inFlight === 0 ? "waiting" : activity;
   const total = Math.max(totalUsd ?? 0, spentUsd);
   const isSplit = ownUsd !== null && run.children > 0 && total - ownUsd > 1e-9;
   return (
     <>
       <td class="state">
-        <span class={`state ${activity} ${status}`}>
-          {activity === "ended" || status === "paused" || status === "escalated" ? status : activity}
+        <span class={`state ${shown} ${status}`}>
+          {activity === "ended" || status === "paused" || status === "escalated" ? status : shown}
         </span>
-        {activity === "working" && (
+        {shown === "working" && (
           <small>
             {countText(run.inFlight)} in flight{run.queued > 0 && `, ${countText(run.queued)} queued`}
           </small>
         )}
+        {shown === "waiting" && <small>{countText(run.queued)} queued</small>}
       </td>
       <td class="last">{lastCallMs === null ? <span class="dim">no call yet</span> : agoText(nowMs - lastCallMs)}</td>
       <td class="number calls" aria-label={callsText(calls)}>

@@ -30,7 +30,10 @@ export function Spend({ overview, nowMs }: { overview: Json | null; nowMs: numbe
   const children = spent - byModel.reduce((sum, { usd }) => sum + usd, 0);
   // Child runs report to their parents, and only sums.
   const models = children > 1e-9 ? [...byModel, { name: "child runs", usd: children, note: "" }] : byModel;
-  const names = listOf(overview, "by_name").map((each) => {
+  // Who has spent nothing, and failed at nothing, is no news.
+  const isNews = (each: Json): boolean => numberOf(each, "usd") > 0 || numberOf(each, "failed") > 0;
+  const named = listOf(overview, "by_name").filter(isNews);
+  const names = named.map((each) => {
     const [runs, failed] = [numberOf(each, "runs"), numberOf(each, "failed")];
     const failures = failed === 0 ? "" : `, ${countText(failed)} failed`;
     return {
