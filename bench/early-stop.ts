@@ -117,7 +117,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
         const plain = await spentBy(`${model}/m`, { width, calls, rule: null });
         const stopped = await spentBy(`${model}/m`, { width, calls, rule });
         const saved = 1 - stopped.spent / plain.spent;
-        const isNear = name === "quorum" && width <= QUORUM + 2;
+        const isNear = width <= QUORUM + 2;
         const isWorse = stopped.spent > plain.spent + 1e-12 || stopped.bill > plain.bill + 1e-12;
         if (isWorse || (isNear && saved < 0.2)) faults += 1;
         const money = {

@@ -20,7 +20,7 @@ const HIGHEST = [12, 18, 17, 36, 17];
 const ALL = HIGHEST.flatMap((highest, system) => Array.from({ length: highest }, (_, at) => `S${system}.${at + 1}`));
 
 /** What programs that are these systems need beside it: graphs, early stops, coordinator, teams, orchestrator, agents, examples. */
-const PROGRAMS = Object.entries({ G: 4, E: 3, C: 6, T: 4, O: 4, A: 3, X: 5 }).flatMap(([letter, highest]) =>
+const PROGRAMS = Object.entries({ G: 5, E: 3, C: 6, T: 4, O: 4, A: 3, X: 5 }).flatMap(([letter, highest]) =>
   Array.from({ length: highest }, (_, at) => `${letter}${at + 1}`),
 );
 
