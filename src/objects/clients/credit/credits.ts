@@ -118,7 +118,11 @@ export class InstanceCredits {
   /** The place of a call that the run object starts in the windows of this instance; null = the object keeps them. */
   place(runId: string, ageMs: number): { label: CallLabel & { creditId: string }; group: WindowGroup } | null {
     const session = this.#sessions.get(runId);
-    if (session === undefined || session.holder === null || !session.isUsed) return null;
+    if (session === undefined) return null;
+    if (session.holder === null || !session.isUsed) {
+      noteAsked(session, ageMs, this.#deps.now());
+      return null;
+    }
     const { label, group } = session.holder.place(ageMs, this.#deps.now());
     return { label: { ...label, creditId: session.holder.creditId }, group };
   }
@@ -312,6 +316,12 @@ export class InstanceCredits {
       return;
     }
   }
+}
+
+/** A call is about to be the run object's: it is in the newest window there or opens one, before its permit says so. */
+function noteAsked(session: Session, ageMs: number, nowMs: number): void {
+  if (nowMs - ageMs >= windowCloseMs(session)) session.windowOpenedAtMs = nowMs;
+  session.arrivedAtMs = nowMs;
 }
 
 /** When the run object's newest window closes, as far as this instance knows. */

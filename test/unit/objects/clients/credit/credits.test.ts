@@ -133,6 +133,22 @@ describe("an instance of the gateway", () => {
     expect(start(0)).not.toBeNull();
   });
 
+  it("starts no call inside its credit that arrives with one that the run object has been asked for", async () => {
+    const { credits, permit, advance, start } = makeInstance();
+    for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) permit();
+    // Its permit, which says that it has opened a window, is on its way.
+    expect(credits.place("run", 0)).toBeNull();
+    await advance(WINDOW_MS - 10);
+    expect(start()).toBeNull();
+    await advance(WINDOW_SLIDES_MAX * WINDOW_MS);
+    expect(credits.place("run", 0)).toBeNull();
+    await advance(10);
+    expect([start(), start(20)]).toEqual([null, null]);
+    await advance(WINDOW_MS);
+    expect(start()).not.toBeNull();
+    expect(credits.place("run", 0)).not.toBeNull();
+  });
+
   it("starts calls inside its credit although calls keep arriving, once the window has slid as far as it may", async () => {
     const { permit, advance, start } = makeInstance();
     for (let calls = 0; calls < CREDIT_AFTER_CALLS; calls++) permit();
