@@ -106,7 +106,11 @@ function readKnown(scan: ScanContext, field: JsonMember, rule: FieldRule, place:
       break;
     case "price":
     case "unreservable":
-      if (isHarmless(scan.bytes, field, rule.harmless ?? []) || hasOnlyHarmless(scan, field, rule)) break;
+      if (isHarmless(scan.bytes, field, rule.harmless ?? [])) break;
+      if (hasOnlyHarmless(scan, field, rule)) {
+        noteHiddenMark(scan, field);
+        break;
+      }
       noteUnreservable(scan, { field: place, why: rule.why, spends: rule.spends });
       if (rule.isPlain === true && !isPlain(scan.bytes, field)) noteForm(scan, place, "names of models");
       break;
@@ -235,7 +239,7 @@ function isOf(scan: ScanContext, { members }: JsonObject, { rules, types }: Fiel
   if (type === null || types?.has(type) === false) return false;
   return members.every((each) => {
     const rule = rules.get(each.name);
-    return rule !== undefined && isPlainly(rule, each);
+    return rule?.kind === "opaque" || (rule !== undefined && isPlainly(rule, each));
   });
 }
 
