@@ -343,6 +343,8 @@ export type Lease = {
   mark?: CacheMark;
   /** True if others wait for the beginning of its answer; absent = no. */
   leads?: true;
+  /** Of a hedge: the attempt of the same call that it may overtake. */
+  hedgeOf?: string;
   /** The client's trace, for an upstream that gets it; absent = it gets none. */
   trace?: TraceContext;
 };

@@ -273,7 +273,7 @@ export class Executor {
     const requests = (isJson: boolean): void => paces.requests(model, isJson);
     const headersArrived = (): void => work.headersArrived(lease.attemptId, now());
     const attempt = { lease, controller, timer: work.timer, requests, headersArrived };
-    const begun = { model, startedMs: now(), capTokens: lease.capTokens };
+    const begun = { model, startedMs: now(), capTokens: lease.capTokens, hedgeOf: lease.hedgeOf };
     work.add(lease.attemptId, begun, controller, execute(job, defaultsJson, attempt));
   }
 

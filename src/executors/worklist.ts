@@ -12,24 +12,24 @@ import { RenewedSet } from "../renewed/set.ts";
 /** An attempt shorter than this, ms, is no LLM's: the gateway limits the speed of such a run, the upstream that of others. */
 const SHORT_ATTEMPT_MS = 100;
 
-/** An attempt's model, with its upstream, when it began, epoch ms, and the cap of its answer; absent or null = none is known. */
-export type Begun = { model: string; startedMs: number; capTokens?: number | null };
+/**
+ * An attempt's model, with its upstream, when it began, epoch ms, and the cap of its answer; absent or null = none is known. `hedgeOf`: of a
+ * hedge, the attempt that it may overtake.
+ */
+export type Begun = { model: string; startedMs: number; capTokens?: number | null; hedgeOf?: string | undefined };
 
 /** `listed` resolves once its end is among those to settle. */
 type InFlight = Begun & { abort: AbortController; listed: Promise<void> };
-
-/** The slot of an attempt, as ids of attempts name it: `slot.number`. */
-function slotOf(attemptId: string): string {
-  const end = attemptId.lastIndexOf(".");
-  return end < 0 ? attemptId : attemptId.slice(0, end);
-}
 
 export class Worklist {
   readonly #rules: WorkRules;
   readonly #paces: Paces;
   #running = new RenewedMap<string, InFlight>();
-  /** Attempts that have not ended, by their slots: a slot that is hedged may have two. */
-  #bySlot = new RenewedMap<string, string[]>();
+  /**
+   * The other attempt of each that is in flight with its hedge. The retry of a lost attempt that is in flight here still is not one: the
+   * run takes no answer of that one any more.
+   */
+  #others = new RenewedMap<string, string>();
   /** Attempts whose headers have not come. */
   #waitingForHeaders = new RenewedMap<string, Begun>();
   /** The model of the newest attempt. */
@@ -151,15 +151,18 @@ export class Worklist {
   add(attemptId: string, begun: Begun, abort: AbortController, ended: Promise<Settlement>): void {
     const { model } = begun;
     this.#model = model;
-    const slot = slotOf(attemptId);
+    const { hedgeOf } = begun;
     const listed = ended.then(async (settlement) => {
-      const others = (this.#bySlot.get(slot) ?? []).filter((id) => id !== attemptId);
-      if (others.length > 0) this.#bySlot.set(slot, others);
-      else this.#bySlot.delete(slot);
-      if (others.length > 0 && settlement.outcome.kind === "success") await this.#abortFirst(others);
+      const other = this.#others.get(attemptId);
+      this.#others.delete(attemptId);
+      if (other !== undefined) this.#others.delete(other);
+      if (other !== undefined && settlement.outcome.kind === "success") await this.#abortFirst(other);
       this.#list(attemptId, model, settlement);
     });
-    this.#bySlot.set(slot, [...(this.#bySlot.get(slot) ?? []), attemptId]);
+    if (hedgeOf !== undefined && this.#running.has(hedgeOf)) {
+      this.#others.set(attemptId, hedgeOf);
+      this.#others.set(hedgeOf, attemptId);
+    }
     this.#running.set(attemptId, { ...begun, abort, listed });
     this.#waitingForHeaders.set(attemptId, begun);
   }
@@ -174,15 +177,14 @@ export class Worklist {
   }
 
   /**
-   * Another attempt of their slot was answered: these are aborted, and settle before it. The run, which would end them with the answer,
-   * does not know what was seen of them.
+   * The other attempt of its call was answered: it is aborted, and settles before that. The run, which would end it with the answer, does
+   * not know what was seen of it.
    */
-  async #abortFirst(attemptIds: readonly string[]): Promise<void> {
-    this.abort(attemptIds);
-    const listed = attemptIds.map((attemptId) => this.#running.get(attemptId)?.listed);
+  async #abortFirst(attemptId: string): Promise<void> {
+    this.abort([attemptId]);
     const late = Promise.withResolvers<void>();
     const stop = this.#deadlines.start(HEDGE_REPORT_MS_MAX, late.resolve);
-    await Promise.race([Promise.all(listed), late.promise]);
+    await Promise.race([this.#running.get(attemptId)?.listed, late.promise]);
     stop();
   }
 

@@ -658,6 +658,7 @@ export function leaseOf({ lease, timeoutMs }: Pick<Assignment, "lease" | "timeou
   if (lease.tier !== undefined) sent.tier = lease.tier;
   if (lease.prefix?.mark !== undefined) sent.mark = lease.prefix.mark;
   if (lease.prefix?.leads === true) sent.leads = true;
+  if (lease.hedgeOf !== undefined) sent.hedgeOf = lease.hedgeOf;
   const trace = lease.trace ?? shared;
   if (trace !== undefined && target.getsTrace === true) sent.trace = trace;
   return Object.keys(priced).length === 0 ? sent : { ...sent, priced };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { cancelSlot } from "../../../../src/run/steps/cancel.ts";
 import type { GroupHeader } from "../../../../src/run/group/group.ts";
+import { leaseOf } from "../../../../src/run/steps/dispatch.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { CallFacts } from "../../../../src/call.ts";
@@ -47,6 +48,15 @@ describe("a call with a hedge", () => {
     const { engine, state } = hedged();
     expect(state.ledger.reserved.usd).toBe(2 * RESERVED);
     expect(engine.startAll(5_000)).toEqual([]);
+  });
+
+  it("names the first attempt to the executor of the hedge, which stops it for the hedge's answer", () => {
+    const { state } = hedged();
+    const sent = [FIRST, SECOND].map((attemptId) => {
+      const lease = state.attempts.get(attemptId)?.lease;
+      return lease === undefined ? null : (leaseOf({ lease, timeoutMs: 1_000 }).hedgeOf ?? "none");
+    });
+    expect(sent).toEqual(["none", FIRST]);
   });
 
   it.each([
