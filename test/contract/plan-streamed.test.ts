@@ -11,12 +11,16 @@ import { documentOf, errorOf, startWorld, type RunAccess, type World } from "./w
 /** A provider whose stream is written by the test. `asked`: the prompts; `write` adds to the text of the last one. */
 class SlowPlanner {
   readonly asked: string[] = [];
+  /** Whether the gateway has left the last answer before its end. */
+  isLeft = false;
   #response: ServerResponse | null = null;
   readonly #server = createServer((request, response) => {
     let body = "";
     request.on("data", (part: Buffer) => (body += part.toString()));
     request.on("end", () => {
       this.asked.push(body);
+      this.isLeft = false;
+      response.on("close", () => (this.isLeft = !response.writableEnded));
       response.writeHead(200, { "content-type": "text/event-stream" });
       response.flushHeaders();
       this.#response = response;
@@ -162,4 +166,16 @@ it("is refused without any task, with the planner's error, and beside what it ca
   for (const more of [{ replan: {} }, { run: false }]) {
     expect(errorOf(await run.send("/plan", { json: { ...body, ...more } })).message).toContain("leave out replan");
   }
+});
+
+it("stops the planner of a plan that is refused with its first task", async () => {
+  const run = await openRun();
+  const answering = run.send("/plan", { json: body });
+  await planner.awaited();
+  planner.write('{"id": "a", "prompt": "one", "model": "nowhere/none"}\n');
+  const answer = await answering;
+  expect([answer.status, errorOf(answer).code]).toEqual([404, "model_not_found"]);
+  await expect.poll(() => planner.isLeft, { timeout: 30_000 }).toBe(true);
+  await expect.poll(async () => (await documentOf(run)).budget.usd.reserved, { timeout: 30_000 }).toBe(0);
+  planner.end(null);
 });

@@ -35,6 +35,20 @@ export async function executePlan(
     bytesMax,
     complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)),
   });
+  const { graph, opened } = await openedPlan(c, runId, source).catch((error: unknown) => {
+    // Nobody reads the rest: a planner need not write it.
+    source.stop();
+    throw error;
+  });
+  const faults = new PlanFaults();
+  faults.add(graph.plan?.faults ?? []);
+  const feeder = new PlanFeeder(c, new RunCaller(c.env, runId), { seq: opened.seq, source, faults });
+  c.executionCtx.waitUntil(feeder.run());
+  return answerGraph(c, { ...opened.group, planFaults: faults }, opened.graph);
+}
+
+/** Opens the graph of a plan with its first tasks. Throws a Refusal if it has none, or they are refused. */
+async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource) {
   const { graph, first } = await firstPart(source);
   const request = parseDag({ tasks: first.map(({ raw }) => raw) });
   if (!request.ok) throw new Refusal(request.reason);
@@ -44,11 +58,7 @@ export async function executePlan(
     graph,
     named: null,
   });
-  const faults = new PlanFaults();
-  faults.add(graph.plan?.faults ?? []);
-  const feeder = new PlanFeeder(c, new RunCaller(c.env, runId), { seq: opened.seq, source, faults });
-  c.executionCtx.waitUntil(feeder.run());
-  return answerGraph(c, { ...opened.group, planFaults: faults }, opened.graph);
+  return { graph, opened };
 }
 
 /** Reads up to the first task. Throws a Refusal if the plan ends without one. */

@@ -10,7 +10,6 @@ import { relayCall } from "../../../executors/relayed-call.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { ChatText } from "../../../providers/formats/stream/chat-text.ts";
 import { requestReading } from "../../../providers/formats/request/read.ts";
-
 import { inSlices, pause } from "../../../text/bytes/slices.ts";
 import { clientTrace } from "../../client-trace.ts";
 import type { AppEnv } from "../../context.ts";
@@ -43,10 +42,13 @@ async function plannerText(
   const facts = await inSlices(requestReading("chat", bytes), pause);
   if (!facts.ok) throw new Refusal(facts.reason);
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+  // A planner whose plan is refused, or not wanted any more, would write on, and stay reserved.
+  const unwanted = new AbortController();
+  const signal = AbortSignal.any([c.req.raw.signal, unwanted.signal]);
   const calling = relayCall(
     { bytes, facts: facts.value, query: "", header: () => undefined },
     {
-      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal, waitUntil },
       ...clientTrace(c),
       acceptedAtMs: c.get("acceptedAtMs"),
     },
@@ -61,23 +63,28 @@ async function plannerText(
   }
   if (end.kind !== "answered") throw new Refusal(UNANSWERED);
   if (!(end.headers["content-type"] ?? "").includes("text/event-stream")) throw new Refusal(UNSTREAMED);
-  return textOf(end.body);
+  return textOf(end.body, () => unwanted.abort());
 }
 
 const UNANSWERED = invalid(null, "the client left before its planner was answered").reason;
 const UNSTREAMED = invalid("stream", "is not possible: the planner's upstream does not stream. Leave it out").reason;
 
-function textOf(body: ReadableStream<Uint8Array> | Uint8Array): ReadableStream<Uint8Array> {
+function textOf(
+  body: ReadableStream<Uint8Array> | Uint8Array,
+  stop: () => void,
+): ReadableStream<Uint8Array> {
   const chat = new ChatText();
-  const text = new TransformStream<Uint8Array, Uint8Array>({
-    transform(chunk, controller) {
-      const more = chat.feed(chunk);
-      if (more !== "") controller.enqueue(encoder.encode(more));
+  const reader = (body instanceof Uint8Array ? new Blob([body]).stream() : body).getReader();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done && chat.isWhole) return controller.close();
+        if (done) throw new Error("the planner's answer broke off");
+        const more = chat.feed(value);
+        if (more !== "") return controller.enqueue(encoder.encode(more));
+      }
     },
-    flush(controller) {
-      if (!chat.isWhole) controller.error(new Error("the planner's answer broke off"));
-    },
+    cancel: stop,
   });
-  const source = body instanceof Uint8Array ? new Blob([body]).stream() : body;
-  return source.pipeThrough(text);
 }
