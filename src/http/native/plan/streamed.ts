@@ -69,10 +69,7 @@ async function plannerText(
 const UNANSWERED = invalid(null, "the client left before its planner was answered").reason;
 const UNSTREAMED = invalid("stream", "is not possible: the planner's upstream does not stream. Leave it out").reason;
 
-function textOf(
-  body: ReadableStream<Uint8Array> | Uint8Array,
-  stop: () => void,
-): ReadableStream<Uint8Array> {
+function textOf(body: ReadableStream<Uint8Array> | Uint8Array, stop: () => void): ReadableStream<Uint8Array> {
   const chat = new ChatText();
   const reader = (body instanceof Uint8Array ? new Blob([body]).stream() : body).getReader();
   return new ReadableStream<Uint8Array>({
