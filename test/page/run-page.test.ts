@@ -1,8 +1,9 @@
 /** The page at `/ui/runs/:id` in a real browser, beside a real gateway. */
 import type { Browser, Page } from "playwright-core";
+import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { endOf, openGroup } from "../contract/following.ts";
 import { z } from "zod";
 import { durationText, usdText } from "../../ui/model/format.ts";
@@ -481,13 +482,34 @@ describe.runIf(hasChromium)("the page's files", () => {
     const script = await world.send("/ui/app.js");
     expect(script.headers.get("content-type")).toMatch(/^text\/javascript/);
     expect(gzipSync(script.text).length).toBeLessThan(80_000);
-    for (const path of ["/ui", "/ui/runs/run_x", "/ui/app.css", "/ui/app.js"]) {
+    const [, style = ""] = /<style>(.*?)<\/style>/s.exec((await world.send("/ui")).text) ?? [];
+    expect(style).not.toBe("");
+    const hash = createHash("sha256").update(style).digest("base64");
+    for (const path of ["/ui", "/ui/runs/run_x", "/ui/app.js"]) {
       const { status, headers } = await world.send(path);
       expect([path, status]).toEqual([path, 200]);
-      expect(headers.get("content-security-policy")).toMatch(
-        /default-src 'none'; script-src 'self'; style-src 'self';/,
+      const policy = headers.get("content-security-policy");
+      expect(policy).toContain(
+        `default-src 'none'; script-src 'self'; style-src 'sha256-${hash}'; connect-src 'self';`,
       );
-      expect(headers.get("content-security-policy")).not.toContain("unsafe");
+      expect(policy).not.toContain("unsafe");
     }
+  });
+
+  it.each([["/ui"], ["/ui/runs/run_x"]])("have all that the first paint of %s needs in the document", async (path) => {
+    const context = await browser.newContext();
+    onTestFinished(() => context.close());
+    const page = await context.newPage();
+    // The document comes, and nothing after it ever does: neither script nor list.
+    const asked: string[] = [];
+    await page.route("**/*", (route) => {
+      if (route.request().resourceType() === "document") return route.continue();
+      asked.push(new URL(route.request().url()).pathname);
+    });
+    await page.goto(`${world.gateway.url}${path}#token=${world.gateway.adminKey}`, { waitUntil: "commit" });
+    const paints = "performance.getEntriesByName('first-contentful-paint').length";
+    await expect.poll(() => page.evaluate(paints)).toBe(1);
+    expect(await page.getByRole("main").innerText()).toBe("Loading …");
+    await expect.poll(() => asked).toEqual(["/ui/app.js"]);
   });
 });

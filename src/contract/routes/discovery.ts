@@ -47,7 +47,6 @@ export const discovery = family("Discovery", {
     parameters: [idParameter],
   },
   "GET /ui/app.js": page("The script of these pages", "JavaScript", "text/javascript"),
-  "GET /ui/app.css": page("The style of these pages", "CSS", "text/css"),
   "GET /health": {
     ...open("Reports that the gateway responds, and warnings about its configuration", healthDocument),
     guide: "docs/deploy.md",

@@ -8,6 +8,7 @@ import { aboutPage, referencePage } from "../docs/page.ts";
 import { SEARCH } from "../docs/search.ts";
 import { STYLE } from "../docs/style.ts";
 import { openApiText } from "../openapi/document.ts";
+import { policyHash } from "./policy-hash.ts";
 import { Prepared } from "./prepared.ts";
 
 /** Rendered at the first request and kept, like the document itself. */
@@ -45,12 +46,6 @@ async function pageHeaders(): Promise<Record<string, string>> {
 }
 
 async function contentSecurityPolicy(): Promise<string> {
-  const [style, script] = await Promise.all([STYLE, SEARCH].map(hashOf));
+  const [style, script] = await Promise.all([STYLE, SEARCH].map(policyHash));
   return `default-src 'none'; style-src ${style}; script-src ${script}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'`;
-}
-
-/** A source of the policy: the one text that may be there. */
-async function hashOf(text: string): Promise<string> {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text)));
-  return `'sha256-${btoa(String.fromCharCode(...digest))}'`;
 }

@@ -5,24 +5,32 @@
 import type { Context } from "hono";
 import type { AppEnv } from "../context.ts";
 import type { Handlers } from "../handler.ts";
+import { policyHash } from "./policy-hash.ts";
 import { PAGE_FILES } from "./page-files.mjs";
 
 /**
  * The page loads and calls nothing but this gateway, and runs nothing but its own script: what models, prompts and clients
- * have written can be shown but not run.
+ * have written can be shown but not run. `style`: the source of the one style.
  */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-].join("; ");
+const policyWith = (style: string): string =>
+  [
+    "default-src 'none'",
+    "script-src 'self'",
+    `style-src ${style}`,
+    "connect-src 'self'",
+    "img-src data:",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+    "require-trusted-types-for 'script'",
+  ].join("; ");
+/** Of the style that this Worker has; null until somebody opens a page. */
+let policy: string | null = null;
 
+/**
+ * The style is in the document, because a browser paints nothing before it has the style: a second request would wait behind
+ * whatever the gateway does. The script is a module, for which the first paint does not wait.
+ */
 const HTML = `<!doctype html>
 <html lang="en">
 <head>
@@ -30,7 +38,7 @@ const HTML = `<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>fanout</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/ui/app.css">
+<style>${PAGE_FILES.style}</style>
 <script type="module" src="/ui/app.js"></script>
 </head>
 <body><div id="page"><header><a href="/ui" class="home">fanout</a></header><main><p class="dim">Loading …</p></main><noscript>This page needs JavaScript. The log of a run is at /runs/:id/log.</noscript></div></body>
@@ -41,13 +49,13 @@ export const runPageHandlers = {
   "GET /ui": (c) => send(c, HTML, "text/html"),
   "GET /ui/runs/:id": (c) => send(c, HTML, "text/html"),
   "GET /ui/app.js": (c) => send(c, PAGE_FILES.script, "text/javascript"),
-  "GET /ui/app.css": (c) => send(c, PAGE_FILES.style, "text/css"),
 } satisfies Partial<Handlers>;
 
-function send(c: Context<AppEnv>, text: string, type: string): Response {
+async function send(c: Context<AppEnv>, text: string, type: string): Promise<Response> {
+  policy ??= policyWith(await policyHash(PAGE_FILES.style));
   return c.body(text, 200, {
     "content-type": `${type}; charset=utf-8`,
-    "content-security-policy": POLICY,
+    "content-security-policy": policy,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     // A deployment brings its own files: a page must not run the script of the last one.
