@@ -106,7 +106,14 @@ it("calls the first tool before the planner has written its second line", async 
   expect(json).toMatchObject({
     object: "graph",
     status: "completed",
-    plan: { state: "ended", errors: [] },
+    plan: {
+      state: "ended",
+      errors: [],
+      tasks: [
+        { id: "t1", tool: "find", input: { query: "first" } },
+        { id: "t2", prompt: "{{t1.output}} and more" },
+      ],
+    },
     tasks: { t1: { status: "completed" }, t2: { status: "completed", output: expect.stringContaining(" and more") } },
   });
   // The planner and the task of a model; a tool costs nothing.
@@ -133,6 +140,8 @@ it("answers with an event for each task as it ends, also while the plan is still
     .map((line) => (JSON.parse(line) as { type: string }).type);
   expect(events.toSorted()).toEqual(["graph_completed", "graph_started", "plan_error", "task"]);
   expect(text).toContain('"status":"partial"');
+  // Also the task that the graph could not take.
+  expect(text).toMatch(/"type":"graph_completed".*"tasks":\[\{"id":"a","prompt":"one"\},\{"id":"b",/);
 });
 
 it.each([["length"], [null]] as const)(

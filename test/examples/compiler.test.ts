@@ -2,16 +2,23 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { documentOf, startWorld, type World } from "../contract/world.ts";
 import { hasPython } from "../support/python.ts";
-import { roleModel } from "../support/role-model/answer.ts";
+import { roleModel, saying } from "../support/role-model/answer.ts";
 import { startTools, type RoleTools } from "../support/role-model/tools.ts";
 import type { UpstreamAnswer, UpstreamCall } from "../support/upstream.ts";
 import { exampleAt, startProgram, type Ended } from "./program.ts";
 
-const PLAN = `1. search("height of the Tokyo Tower in metres")\n2. search("height of the Eiffel Tower in metres")\n3. math("$1 - $2")\n4. join()`;
+/** A plan as a model writes it: a step a line. */
+const planOf = (...steps: object[]): string =>
+  steps.map((step, at) => `${JSON.stringify({ id: `t${at + 1}`, ...step })}\n`).join("");
+const searching = (place: string) => ({ tool: "search", input: { query: `height of the ${place} in metres` } });
+const computing = (expression: string) => ({ tool: "math", input: { expression } });
+
+const DIFFERENCE = computing("{{t1.output}} - {{t2.output}}");
+const PLAN = planOf(searching("Tokyo Tower"), searching("Eiffel Tower"), DIFFERENCE);
 const QUESTION = "How much taller is the Tokyo Tower than the Eiffel Tower?";
 
 /** Answers of the planner and the joiner in place of the model's own. */
-let plans: string[];
+let plans: (string | AsyncIterable<string>)[];
 let joined: string[];
 let asked: UpstreamCall[];
 let tools: RoleTools;
@@ -32,7 +39,8 @@ afterAll(async () => {
 function answer(call: UpstreamCall): UpstreamAnswer {
   asked.push(call);
   const text = call.prompt.includes("# Results") ? joined.shift() : plans.shift();
-  return text === undefined ? roleModel(call) : { text };
+  if (text === undefined) return roleModel(call);
+  return typeof text === "string" ? saying(call, text) : { pieces: text };
 }
 
 /** The tools of a run, as its operator registers them. */
@@ -62,18 +70,35 @@ describe.runIf(hasPython)("compiler", () => {
       { tool_name: "search", input: { query: "height of the Tokyo Tower in metres" } },
     ]);
     expect(tools.calls.slice(2)).toEqual([{ tool_name: "math", input: { expression: "333 - 330" } }]);
-    expect(ended.printed).toContain('\n  3. math("$1 - $2") = 3\n');
+    expect(ended.printed).toContain('\n  t1. search("height of the Tokyo Tower in metres") = 333\n');
+    expect(ended.printed).toContain('\n  t3. math("{{t1.output}} - {{t2.output}}") = 3\n');
     expect(ended.printed).toContain("\nANSWER: The first is 3 m taller than the second.\n");
     // The planner and the joiner: a call of a tool costs nothing.
-    expect([calls, asked.length]).toEqual([2, 2]);
+    expect([calls, asked.map(({ model }) => model)]).toEqual([2, ["up-1", "up-1"]]);
     expect(ended.printed).toMatch(/\nThe run has spent \$0\.\d{6} for 2 calls\n$/);
+  });
+
+  it("has called the first function before the planner has written the rest of the plan", async () => {
+    let calledBefore: string[] = [];
+    async function* written(): AsyncGenerator<string> {
+      yield planOf(searching("Tokyo Tower"));
+      // The planner goes on only now: its stream is open, and has one line.
+      await expect.poll(() => tools.calls.length, { timeout: 30_000 }).toBe(1);
+      calledBefore = tools.calls.map(({ input }) => String(input["query"]));
+      yield `${JSON.stringify({ id: "t2", ...searching("Eiffel Tower") })}\n`;
+      yield `${JSON.stringify({ id: "t3", ...DIFFERENCE })}\n`;
+    }
+    plans = [written()];
+    const { ended } = await compile();
+    expect([ended.status, ended.complaint]).toEqual([0, ""]);
+    expect(calledBefore).toEqual(["height of the Tokyo Tower in metres"]);
+    expect(ended.printed).toContain("\nANSWER: The first is 3 m taller than the second.\n");
   });
 
   it("offers the planner the run's tools with their arguments", async () => {
     await compile();
-    const [system] = asked[0]?.body.messages ?? [];
-    expect(String(system?.content)).toContain(
-      "- search(query): finds a fact\n- math(expression): computes an expression\n",
+    expect(asked[0]?.prompt).toMatch(
+      /\n- search\(query\): finds a fact .*\n- math\(expression\): computes an expression /,
     );
   });
 
@@ -84,32 +109,43 @@ describe.runIf(hasPython)("compiler", () => {
   });
 
   it("shows the planner why its plan was refused, once", async () => {
-    plans = [`1. search("x $2")\n2. math("$1")\n3. join()`, PLAN];
+    plans = [planOf(searching("Shard {{t9.output}}")), PLAN];
     const { ended } = await compile();
-    expect(ended.printed).toMatch(/The plan was refused: invalid_graph: .*cycle/);
-    expect(asked[1]?.prompt).toContain("This plan was refused:\n1. search");
+    expect(ended.printed).toMatch(/The plan was refused: invalid_request: .*line 1 .*t9/);
+    expect(asked[1]?.prompt).toMatch(/# An earlier plan, which was refused\n.*line 1 .*t9/);
     expect(ended.printed).toContain("\nANSWER: The first is 3 m taller than the second.\n");
   });
 
   it("ends with the gateway's message if the second plan is refused, too", async () => {
     const { ended, calls } = await compile("How tall is the Moon?");
     expect([ended.status, calls, tools.calls]).toEqual([1, 2, []]);
-    expect(ended.complaint).toMatch(/^(invalid_request|invalid_graph): /);
+    expect(ended.complaint).toMatch(/^invalid_request: .*the plan has no task/);
   });
 
-  it("gives a step whose function is no tool to the model, with its name and its arguments", async () => {
-    plans = [`1. search("height of the Shard")\n2. estimate("$1", 2)\n3. join()`];
-    await compile();
-    expect(asked[1]?.prompt).toBe('estimate("310", 2)');
+  it("plans once more after a line that is no step, with the results of the others", async () => {
+    plans = [planOf(searching("Shard"), { tool: "weigh", input: {} }), PLAN];
+    const { ended } = await compile();
+    expect(ended.printed).toMatch(
+      /\n {2}t1\. search\("height of the Shard in metres"\) = 310\n {2}Line 2 of the plan = ! .*weigh/,
+    );
+    expect(asked[2]?.prompt).toMatch(/# An earlier plan .*\nt1\. search\(.*\) = 310\nLine 2 of the plan = ! .*weigh/);
+    expect(ended.printed).toContain("\nANSWER: The first is 3 m taller than the second.\n");
+  });
+
+  it("gives a step that calls no function to the model, with the results in it", async () => {
+    plans = [planOf(searching("Shard"), { prompt: "estimate {{t1.output}}, 2" })];
+    const { ended } = await compile();
+    expect([asked[1]?.prompt, asked[1]?.model]).toEqual(["estimate 310, 2", "up-1"]);
+    expect(ended.printed).toContain('\n  t2. "estimate {{t1.output}}, 2" = ');
   });
 
   it("plans once more if the results do not suffice, with what they were", async () => {
-    plans = [PLAN, `1. search("height of the Shard in metres")\n2. join()`];
+    plans = [PLAN, planOf(searching("Shard"))];
     joined = ["REPLAN: which of them?"];
     const { ended, calls } = await compile();
     expect([ended.status, calls]).toEqual([0, 4]);
     expect(asked[2]?.prompt).toContain("REPLAN: which of them?");
-    expect(asked[2]?.prompt).toContain('3. math("$1 - $2") = 3');
+    expect(asked[2]?.prompt).toContain('t3. math("{{t1.output}} - {{t2.output}}") = 3');
     expect(ended.printed).toContain("\nANSWER: The results are 310.\n");
   });
 
@@ -121,11 +157,11 @@ describe.runIf(hasPython)("compiler", () => {
   });
 
   it("does not answer from a step that failed", async () => {
-    const plan = `1. search("height of the Shard")\n2. math("tall")\n3. join()`;
+    const plan = planOf(searching("Shard"), computing("tall"));
     plans = [plan, plan];
     const { ended } = await compile();
-    expect(ended.printed).toContain('  2. math("tall") = ! tool "math" answered 400');
-    expect(ended.printed).toContain("\nREPLAN: this result says nothing: 2. math");
+    expect(ended.printed).toContain('  t2. math("tall") = ! tool "math" answered 400');
+    expect(ended.printed).toContain("\nREPLAN: this result says nothing: t2. math");
     expect(ended.status).toBe(1);
   });
 });

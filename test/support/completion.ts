@@ -76,6 +76,23 @@ export function completionEvents(chat: Chat): string {
   return [...events.map((event) => JSON.stringify(event)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
 }
 
+/** A completion whose text comes in pieces, as the events of a stream: each is there when its piece is. */
+export async function* streamedCompletion(
+  chat: Chat,
+  pieces: Iterable<string> | AsyncIterable<string>,
+): AsyncGenerator<string> {
+  const event = (more: object): string => `data: ${JSON.stringify({ ...chunk, ...more })}\n\n`;
+  const { id, created, model } = completion(chat);
+  const chunk = { id, object: "chat.completion.chunk", created, model };
+  let text = "";
+  for await (const piece of pieces) {
+    text += piece;
+    yield event({ choices: [{ index: 0, delta: { content: piece }, finish_reason: null }] });
+  }
+  yield event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] });
+  yield `${event({ choices: [], usage: usageOf(chat, text) })}data: [DONE]\n\n`;
+}
+
 /** An error in the shape of the OpenAI API. */
 export function errorBody(status: number, message = `the upstream was told to answer ${status}`) {
   return { error: { message, type: "upstream_fault", param: null, code: `status_${status}` } };

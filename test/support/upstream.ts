@@ -6,7 +6,7 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { completion, errorBody, faultBody, readChat } from "./completion.ts";
+import { completion, errorBody, faultBody, readChat, streamedCompletion } from "./completion.ts";
 import type { Chat } from "./completion.ts";
 import { Latch, Meeting } from "./meeting.ts";
 import { drawOf, fails, steer } from "./steering.ts";
@@ -19,6 +19,8 @@ export type UpstreamCall = Chat & { path: string; arrival: number; send: number;
 export type UpstreamAnswer = {
   delayMs?: number;
   text?: string;
+  /** The text as a stream: each piece is sent when it is there. */
+  pieces?: Iterable<string> | AsyncIterable<string>;
   /** What the provider says that the call cost, USD. */
   costUsd?: number;
   /** An error status; with `fault`, the status of the broken answer. */
@@ -152,6 +154,7 @@ class Answerer {
     if (answer.status !== undefined && answer.status >= 400) {
       return reply(response, answer.status, JSON.stringify(errorBody(answer.status)), headers);
     }
+    if (answer.pieces) return await stream(response, streamedCompletion(call, answer.pieces));
     const whole = completion(call, answer.text === undefined ? {} : { text: answer.text });
     const billed = answer.costUsd === undefined ? whole : { ...whole, usage: { ...whole.usage, cost: answer.costUsd } };
     reply(response, 200, JSON.stringify(billed), headers);
@@ -197,6 +200,12 @@ function reply(response: ServerResponse, status: number, text: string, headers: 
     ...headers,
   });
   response.end(text);
+}
+
+async function stream(response: ServerResponse, events: AsyncIterable<string>): Promise<void> {
+  response.writeHead(200, { "content-type": "text/event-stream" });
+  for await (const event of events) response.write(event);
+  response.end();
 }
 
 function breakOff(response: ServerResponse): void {

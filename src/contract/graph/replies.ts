@@ -125,6 +125,10 @@ export const graphReply = batchReply
       .object({
         state: z.enum(["open", "ended", "cut"]).meta({ description: "`cut`: it broke off before its end" }),
         errors: z.array(z.object({ line: z.int(), message: z.string() })),
+        tasks: z.array(z.looseObject({})).optional().meta({
+          description:
+            "In the answer of `/plan` with `stream`: the tasks as the planner has written them, in their order",
+        }),
       })
       .optional()
       .meta({

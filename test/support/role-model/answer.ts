@@ -6,7 +6,7 @@
 import type { UpstreamAnswer, UpstreamCall } from "../upstream.ts";
 import { review, work } from "./coder.ts";
 import { examine, synthesise } from "./examiner.ts";
-import { join, nameless, plan, planTasks, step } from "./planner.ts";
+import { join, nameless, plan, planLines, planTasks, step } from "./planner.ts";
 import { asksFor, requestOf, type Request } from "./request.ts";
 import { judge, member } from "./team.ts";
 
@@ -18,7 +18,12 @@ export function roleAnswer(call: Pick<UpstreamCall, "body" | "prompt">): string 
 
 /** The handler of an upstream: see startUpstream. */
 export function roleModel(call: UpstreamCall): UpstreamAnswer {
-  return { text: roleAnswer(call) };
+  return saying(call, roleAnswer(call));
+}
+
+/** An answer that says a text, line by line where its request asks for a stream. */
+export function saying({ body }: Pick<UpstreamCall, "body">, text: string): UpstreamAnswer {
+  return body["stream"] === true ? { pieces: text.split(/(?<=\n)/) } : { text };
 }
 
 const ACTIONS = /\b(review|security|audit|refactor|implement|test|docs|search|analyze|research|performance)\b/i;
@@ -32,6 +37,7 @@ function roleOf(request: Request): (request: Request) => string {
   if (asksFor(request, "edits")) return (each) => work(each, actionOf(each));
   if (/\bjudge\b/i.test(text)) return judge;
   if (/\byou (?:lead|look|say|find|check|argue|read)\b/i.test(text) || asksFor(request, "confidence")) return member;
+  if (/^Write one task a line, as JSON/m.test(text)) return planLines;
   if (/\bwrite a plan\b/i.test(text)) return plan;
   if (/\b(?:combine|synthesi[sz]e)\b/i.test(text)) return synthesise;
   if (/the change:|^#+ (?:the )?change\b|\bAnswer with JSON\b/im.test(text)) return examine;

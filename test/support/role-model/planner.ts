@@ -29,6 +29,24 @@ export function plan({ text, prompt }: Request): string {
   return [...lines, `${lines.length + 1}. join()`].join("\n");
 }
 
+/** The same plan with a task a line, as JSON: for a planner whose tasks start while it writes. */
+export function planLines({ text }: Request): string {
+  const functions = offered(text);
+  if (functions.length === 0) return "I was offered no functions.";
+  const goal = sectionOf(text, "Goal") ?? "";
+  const places = Object.keys(HEIGHTS).filter((name) => goal.includes(name));
+  if (!functions.includes("search") || places.length === 0) return "No function that I was offered finds this.";
+  const steps: [tool: string, input: object][] = places.map((place) => [
+    "search",
+    { query: `height of the ${place} in metres` },
+  ]);
+  if (functions.includes("math") && places.length > 1)
+    steps.push(["math", { expression: "{{t1.output}} - {{t2.output}}" }]);
+  if (functions.includes("math") && places.length > 2)
+    steps.push(["math", { expression: "max({{t1.output}}, {{t2.output}}) > {{t3.output}}" }]);
+  return steps.map(([tool, input], at) => `${JSON.stringify({ id: `t${at + 1}`, tool, input })}\n`).join("");
+}
+
 /** One task for each file of a goal. A goal without files is one task. */
 export function planTasks({ text }: Request): string {
   const goal = sectionOf(text, "Goal") ?? "";

@@ -64,6 +64,24 @@ it("judges answers by a rubric, and says if it has none", () => {
   ).toMatch(/^partial/);
 });
 
+it("plans a step a line where it is told to, with the functions that it is offered", () => {
+  const asked = (functions: string, goal: string) =>
+    ask(`Write a plan.\nWrite one task a line, as JSON.\n${functions}\n# Goal\n${goal}\n# Before\nthe Shard`);
+  const both = "- search(query): finds\n- math(expression): computes";
+  expect(
+    asked(both, "Tokyo Tower or Eiffel Tower?")
+      .trim()
+      .split("\n")
+      .map((line) => JSON.parse(line)),
+  ).toEqual([
+    { id: "t1", tool: "search", input: { query: "height of the Tokyo Tower in metres" } },
+    { id: "t2", tool: "search", input: { query: "height of the Eiffel Tower in metres" } },
+    { id: "t3", tool: "math", input: { expression: "{{t1.output}} - {{t2.output}}" } },
+  ]);
+  expect(asked(both, "the Moon?")).toBe("No function that I was offered finds this.");
+  expect(asked("", "Tokyo Tower?")).toBe("I was offered no functions.");
+});
+
 it("plans the functions that it is offered, and none else", () => {
   const question = "How much taller is the Tokyo Tower than the Eiffel Tower?";
   expect(ask(`Write a plan.\n${question}`)).toBe("I was offered no functions.");

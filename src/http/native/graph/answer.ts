@@ -12,8 +12,8 @@ import { framingOf, JSON_PIECES, streamPieces, type GroupAnswer } from "../group
 import type { ChangingGraph } from "./changing-graph.ts";
 import type { PlanFaults } from "./plan-faults.ts";
 
-/** `planFaults`: of a graph that runs while its plan arrives in the same request. */
-type PlannedAnswer = GroupAnswer & { planFaults?: PlanFaults };
+/** `planFaults`: of a graph that runs while its plan arrives in the same request. `written`: the tasks of a plan that a planner writes. */
+type PlannedAnswer = GroupAnswer & { planFaults?: PlanFaults; written?: readonly Record<string, unknown>[] };
 
 /** Answers with a graph in the form that the client's `Accept` names, when or as its tasks end. */
 export function answerGraph(c: Context<AppEnv>, group: PlannedAnswer, graph: ChangingGraph): Response {
@@ -37,12 +37,13 @@ export async function answerLook(
 
 async function* endedJson(
   c: Context<AppEnv>,
-  { reader, runId }: GroupAnswer,
+  { reader, runId, written }: PlannedAnswer,
   graph: ChangingGraph,
 ): AsyncGenerator<string> {
   const group = await reader.ended();
   const slotsFrom = (index: number): Promise<SlotView[]> => reader.slotsFrom(index);
-  yield* graphJson({ group, graph: await graph.of(group), slotsFrom, makeCalls: combiningCalls(c, runId, group) });
+  const makeCalls = combiningCalls(c, runId, group);
+  yield* graphJson({ group, graph: await graph.of(group), slotsFrom, makeCalls, written });
 }
 
 async function* events(
@@ -68,7 +69,7 @@ async function* events(
   const makeCalls = combiningCalls(c, group.runId, view);
   const combined = await graphAggregation(view, ended, { slotsFrom, makeCalls });
   const latencyMs = Float64Array.from({ length: ended.slots }, (_, index) => latencies.get(index) ?? 0);
-  yield framed(graphCompleted(view, ended, { latencyMs, ...combined }));
+  yield framed(graphCompleted(view, ended, { latencyMs, written: group.written, ...combined }));
 }
 
 /** Slots as they end, and the bad lines of their plan as they come. */

@@ -23,11 +23,18 @@ import { openGraph } from "./open.ts";
 import { PlanFaults } from "./plan-faults.ts";
 import { PlanSource, type ArrivedPart, type PlanSourceTask } from "./plan-source.ts";
 
-/** Executes the plan in the body of a request, and answers like any graph; its bad lines are events of their own. */
+/**
+ * Executes the plan in the body of a request, and answers like any graph; its bad lines are events of their own. `written`: the tasks
+ * of a plan that the client has not sent, which the answer shows; it grows while `lines` reads them.
+ */
 export async function executePlan(
   c: Context<AppEnv>,
   runId: string,
-  { body, lines }: { body: ReadableStream<Uint8Array>; lines: PlanLines<unknown> },
+  {
+    body,
+    lines,
+    written,
+  }: { body: ReadableStream<Uint8Array>; lines: PlanLines<unknown>; written?: readonly Record<string, unknown>[] },
 ): Promise<Response> {
   const { bytesMax } = bodyRoom(c);
   const source = new PlanSource(body, {
@@ -44,7 +51,7 @@ export async function executePlan(
   faults.add(graph.plan?.faults ?? []);
   const feeder = new PlanFeeder(c, new RunCaller(c.env, runId), { seq: opened.seq, source, faults });
   c.executionCtx.waitUntil(feeder.run());
-  return answerGraph(c, { ...opened.group, planFaults: faults }, opened.graph);
+  return answerGraph(c, { ...opened.group, planFaults: faults, ...(written && { written }) }, opened.graph);
 }
 
 /** Opens the graph of a plan with its first tasks. Throws a Refusal if it has none, or they are refused. */

@@ -26,7 +26,8 @@ export async function streamedPlan(
 ): Promise<Response> {
   const { goal, tasksMax, plannerModel, model } = request;
   const body = await plannerText(c, runId, { prompt: linesPrompt(goal, { tasksMax, tools }), model: plannerModel });
-  return executePlan(c, runId, { body, lines: plannedLines({ tasksMax, model }) });
+  const written: Record<string, unknown>[] = [];
+  return executePlan(c, runId, { body, lines: plannedLines({ tasksMax, model, written }), written });
 }
 
 const encoder = new TextEncoder();

@@ -21,7 +21,11 @@ export type GraphAnswer = {
   slotsFrom: (index: number) => Promise<SlotView[]>;
   /** Makes the calls of an `aggregate` that has some. */
   makeCalls: MakeCalls;
+  /** The tasks of its plan as a planner has written them, for the client that has not; absent = its client sent them. */
+  written?: WrittenTasks | undefined;
 };
+
+type WrittenTasks = readonly Record<string, unknown>[];
 
 /** Yields the answer's text in pieces of some size: a graph may have thousands of small tasks. */
 export async function* graphJson(answer: GraphAnswer): AsyncGenerator<string> {
@@ -41,11 +45,11 @@ export async function* graphJson(answer: GraphAnswer): AsyncGenerator<string> {
 /** Characters from which on a piece is sent. */
 const PIECE_CHARS = 32_768;
 
-async function* partsOf({ group, graph, slotsFrom, makeCalls }: GraphAnswer): AsyncGenerator<string> {
+async function* partsOf({ group, graph, slotsFrom, makeCalls, written }: GraphAnswer): AsyncGenerator<string> {
   const statuses: TaskStatus[] = [];
   const latencyMs = new Float64Array(graph.slots);
   const { id } = group;
-  const head = { id, object: "graph", version: graph.version, status: shownStatus(group), ...planJson(graph) };
+  const head = { id, object: "graph", version: graph.version, status: shownStatus(group), ...planJson(graph, written) };
   yield `${JSON.stringify(head).slice(0, -1)},"tasks":{`;
   const slots = new SlotCursor(slotsFrom);
   let separator = "";
@@ -72,10 +76,11 @@ async function* partsOf({ group, graph, slotsFrom, makeCalls }: GraphAnswer): As
 }
 
 /** How much of a plan has come whose tasks start before it is complete; nothing of any other graph. */
-export function planJson({ plan }: CompiledGraph): {
-  plan?: { state: PlanState["state"]; errors: readonly PlanFault[] };
-} {
-  return plan === undefined ? {} : { plan: { state: plan.state, errors: plan.faults } };
+export function planJson(
+  { plan }: CompiledGraph,
+  tasks: WrittenTasks | undefined,
+): { plan?: { state: PlanState["state"]; errors: readonly PlanFault[]; tasks: WrittenTasks | undefined } } {
+  return plan === undefined ? {} : { plan: { state: plan.state, errors: plan.faults, tasks } };
 }
 
 async function* oneOutput(

@@ -2,7 +2,7 @@
 import type { GroupView, SlotView } from "../../../objects/methods/groups.ts";
 import { presentTasks, type CompiledGraph, type PlanFault } from "../../../run/graph/types.ts";
 import type { Aggregation } from "../aggregation.ts";
-import { measuresOf, planJson } from "./graph-json.ts";
+import { measuresOf, planJson, type GraphAnswer } from "./graph-json.ts";
 import { partsOfSlot, withParts } from "../parts.ts";
 import { slotItem } from "../slot.ts";
 import type { SlotNames } from "./slot-names.ts";
@@ -41,9 +41,14 @@ export function planErrorEvent({ line, message }: PlanFault) {
 export function graphCompleted(
   group: GroupView,
   graph: CompiledGraph,
-  { latencyMs, ...combined }: { latencyMs: Float64Array; aggregation?: Aggregation },
+  {
+    latencyMs,
+    written,
+    ...combined
+  }: { latencyMs: Float64Array; written?: GraphAnswer["written"]; aggregation?: Aggregation },
 ) {
   const { id, status } = group;
   const measures = measuresOf(group, graph, latencyMs);
-  return { type: "graph_completed", id, version: graph.version, status, ...planJson(graph), ...combined, ...measures };
+  const plan = planJson(graph, written);
+  return { type: "graph_completed", id, version: graph.version, status, ...plan, ...combined, ...measures };
 }

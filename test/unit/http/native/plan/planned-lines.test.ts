@@ -3,9 +3,22 @@ import { expect, it } from "vitest";
 import { plannedLines } from "../../../../../src/http/native/plan/planned-lines.ts";
 
 function read(text: string, tasksMax = 10, model: string | null = null) {
-  const lines = plannedLines({ tasksMax, model });
+  const lines = plannedLines({ tasksMax, model, written: [] });
   return [...lines.feed(text), ...lines.end()];
 }
+
+it("keeps the tasks as they are written, without those beyond their number", () => {
+  const written: Record<string, unknown>[] = [];
+  const lines = plannedLines({ tasksMax: 2, model: "m", written });
+  lines.feed('Plan:\n{"id": "a", "prompt": "x"}\n{"id": "b"\n');
+  expect(written).toEqual([{ id: "a", prompt: "x" }]);
+  lines.feed('{"id": "c", "tool": "search", "input": {"query": "{{a.output}}"}}\n{"id": "d", "prompt": "y"}');
+  lines.end();
+  expect(written).toEqual([
+    { id: "a", prompt: "x" },
+    { id: "c", tool: "search", input: { query: "{{a.output}}" } },
+  ]);
+});
 
 it("reads a task a line, and skips prose, fences and brackets around them", () => {
   expect(read("{{t1.output}} is what comes first.\n")).toEqual([{ kind: "end", line: 1 }]);
