@@ -1,4 +1,4 @@
-/** The pages as axe-core examines them: start page, page of a run and reference, light and dark, wide and narrow. */
+/** The pages as axe-core examines them: start page and page of a run, each also with a search, and reference, light and dark, wide and narrow. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import type { Browser } from "playwright-core";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   if (!hasChromium) return;
   [world, browser] = await Promise.all([startWorld(), startBrowser()]);
   run = await world.openRun({ name: "examined", default_model: "up-1", budget: { usd: 1 } });
-  await run.send("/batch", { json: { prompts: ["a", "{{status/400}} b", "c"] } });
+  await run.send("/batch", { json: { prompts: ["a", "{{status/400}} b", "Where do herons nest?"] } });
   await run.send("/dag", { json: { tasks: [{ id: "one", prompt: "a" }] } });
   await run.send("/runs", { json: { name: "below", budget: { usd: 0.1 } } });
   const stopped = await world.openRun({ name: "stopped" });
@@ -33,7 +33,9 @@ afterAll(async () => {
 
 const PAGES: readonly (readonly [string, () => string, string])[] = [
   ["the start page", () => "/ui", "By name, today"],
+  ["the start page with a search", () => "/ui?q=herons", "Prompts and answers of all"],
   ["the page of a run", () => `/ui/runs/${run.id}`, "1 child run"],
+  ["the page of a run with a search", () => `/ui/runs/${run.id}?search=herons`, "all stored calls searched."],
   ["the reference", () => "/docs", "Schemas"],
   ["the sign-in", () => "/ui/runs/run_x", "Run token"],
 ];
