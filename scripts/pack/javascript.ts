@@ -1,4 +1,4 @@
-/** `npm run pack:javascript`: the npm package in dist/packages, which has the JavaScript stub, its types and the command `fanout`. */
+/** `npm run pack:javascript`: the npm package in dist/packages, which has the JavaScript stub, its types, those of the binding for Workers, and the command `fanout`. */
 import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -23,6 +23,7 @@ const manifest = z.object({
 const FILES = {
   "fanout.mjs": "stubs/javascript/fanout.mjs",
   "fanout.d.mts": "stubs/typescript/fanout.d.mts",
+  "binding.d.mts": "packages/javascript/binding.d.mts",
   "stubs/script": "stubs/script",
   bin: "bin",
   "README.md": "packages/javascript/README.md",
@@ -40,10 +41,12 @@ export function packJavaScript(to: string): void {
         filter: (file) => !file.endsWith("tsconfig.json") && !(path === "bin" && file.endsWith(".d.mts")),
       });
     }
+    besideStub(join(stage, "binding.d.mts"));
     packCommands(join(stage, "dist"));
     const facts = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
     const entry = { types: "./fanout.d.mts", default: "./fanout.mjs" };
-    const own = { exports: { ".": entry, "./package.json": "./package.json" }, sideEffects: false };
+    const exports = { ".": entry, "./binding": { types: "./binding.d.mts" }, "./package.json": "./package.json" };
+    const own = { exports, sideEffects: false };
     writeFileSync(join(stage, "package.json"), `${JSON.stringify({ ...facts, ...own }, null, 2)}\n`);
     mkdirSync(to, { recursive: true });
     const ended = spawnSync("npm", ["pack", "--silent", "--pack-destination", to], { cwd: stage, encoding: "utf8" });
@@ -52,6 +55,14 @@ export function packJavaScript(to: string): void {
   } finally {
     rmSync(stage, { recursive: true, force: true });
   }
+}
+
+/** In the package, the types of the binding lie beside those of the stub that they use. Throws if they use none. */
+function besideStub(file: string): void {
+  const inClone = `"../../stubs/typescript/fanout.mjs"`;
+  const text = readFileSync(file, "utf8");
+  if (!text.includes(inClone)) throw new Error(`${file} does not import ${inClone}`);
+  writeFileSync(file, text.replace(inClone, `"./fanout.mjs"`));
 }
 
 if (import.meta.main) packJavaScript(join(ROOT, "dist/packages"));

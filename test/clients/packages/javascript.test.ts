@@ -28,6 +28,25 @@ const WRONG_USES = [
   `const text: string = (await llmBudget()).calls.remaining`,
 ];
 
+const BOUND = `
+import type { FanoutRun } from "fanout-gateway/binding";
+
+export async function main({ llm }: { llm: FanoutRun }): Promise<string[]> {
+  const { text, usage } = await llm.query({ prompt: "one", max_tokens: 50 });
+  const { results, errors } = await llm.batch({ prompts: ["two"], error_style: "null" }, { idempotency_key: "k" });
+  const found: (string | null)[] = results;
+  const child = await llm.child({ budget: { usd: 0.01 } });
+  const { outputs } = await child.dag({ tasks: [{ id: "a", prompt: text }] });
+  return [text, ...found.map((each, at) => each ?? errors[at]?.code ?? ""), String(outputs["a"]), String(usage.cost)];
+}
+`;
+
+const WRONG_BOUND_USES = [
+  `llm.query({ prompts: ["one"] })`,
+  `llm.batch({ prompts: ["one"], error_style: "throw" })`,
+  `const cost: string = (await llm.query({ prompt: "one" })).usage`,
+];
+
 describe("the npm package", () => {
   const place = mkdtempSync(join(tmpdir(), "fanout-npm-"));
   const installed = join(place, "project/node_modules/fanout-gateway");
@@ -60,7 +79,7 @@ describe("the npm package", () => {
       .map((path) => path.replaceAll("\\", "/"))
       .filter((path) => path.endsWith(".mjs"))
       .map((path) => `bin/${path}`);
-    const library = ["fanout.mjs", "fanout.d.mts", "package.json", "README.md", "LICENSE"];
+    const library = ["fanout.mjs", "fanout.d.mts", "binding.d.mts", "package.json", "README.md", "LICENSE"];
     const built = ["dist/watch.mjs", "dist/cassette-diff.mjs", "stubs/script/fanout_script.mjs"];
     expect(listed.toSorted()).toEqual([...library, ...built, ...commands].map((path) => `package/${path}`).toSorted());
   });
@@ -104,6 +123,13 @@ describe("the npm package", () => {
     await expect(compile("right.mts", `${names}\n// @ts-expect-error\nllmQueryBatch(["one"]);`)).rejects.toThrow(
       "TS2578",
     );
+  });
+
+  it("types the binding of a Worker, which has no other import of the package, and rejects wrong uses", async () => {
+    await compile("bound.mts", BOUND);
+    const uses = WRONG_BOUND_USES.map((use) => `{\n  // @ts-expect-error\n  ${use};\n}`);
+    const names = `import type { FanoutRun } from "fanout-gateway/binding";\ndeclare const llm: FanoutRun;`;
+    await compile("wrong-bound.mts", `${names}\n${uses.join("\n")}`);
   });
 
   it("runs the program of its README, and the command", async () => {

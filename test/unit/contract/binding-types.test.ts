@@ -1,0 +1,44 @@
+/** The types of the binding in the npm package, against the schemas of the routes: `tsc` fails where they differ. */
+import { describe, expectTypeOf, it } from "vitest";
+import type * as z from "zod";
+import type {
+  Batch,
+  BatchAnswer,
+  Dag,
+  DagAnswer,
+  FanoutRun,
+  Query,
+  QueryAnswer,
+  RunDocument,
+} from "../../../packages/javascript/binding.d.mts";
+import type { Budget } from "../../../stubs/typescript/fanout.mjs";
+import type { batchBody, batchReply } from "../../../src/contract/batch.ts";
+import type { dagBody } from "../../../src/contract/graph/dag.ts";
+import type { graphReply } from "../../../src/contract/graph/replies.ts";
+import type { queryBody, queryReply } from "../../../src/contract/query.ts";
+import type { budgetDocument, runDocument } from "../../../src/contract/runs.ts";
+import type { FanoutRun as Entrypoint } from "../../../src/entrypoints/run.ts";
+
+/** The names of the members of all alternatives of a type. */
+type NamesOf<T> = T extends unknown ? keyof T : never;
+type SentIn<Schema extends z.ZodType> = keyof z.input<Schema>;
+
+describe("the types of FanoutRun in the npm package", () => {
+  it("name fields that the routes take, and no others", () => {
+    expectTypeOf<Exclude<NamesOf<Query>, SentIn<typeof queryBody>>>().toEqualTypeOf<never>();
+    expectTypeOf<Exclude<NamesOf<Batch>, SentIn<typeof batchBody>>>().toEqualTypeOf<never>();
+    expectTypeOf<Exclude<NamesOf<Dag>, SentIn<typeof dagBody>>>().toEqualTypeOf<never>();
+  });
+
+  it("describe what the routes return", () => {
+    expectTypeOf<z.infer<typeof queryReply>>().toExtend<QueryAnswer>();
+    expectTypeOf<Omit<z.infer<typeof batchReply>, "results" | "responses">>().toExtend<Omit<BatchAnswer, "results">>();
+    expectTypeOf<z.infer<typeof graphReply>>().toExtend<DagAnswer>();
+    expectTypeOf<z.infer<typeof budgetDocument>>().toExtend<Budget>();
+    expectTypeOf<z.infer<typeof runDocument>>().toExtend<RunDocument>();
+  });
+
+  it("have methods that the class has", () => {
+    expectTypeOf<Exclude<keyof FanoutRun, keyof Entrypoint>>().toEqualTypeOf<never>();
+  });
+});
