@@ -85,7 +85,7 @@ async function requireFirst(inspectorUrl: string): Promise<void> {
 }
 
 /** The workerd that Miniflare has started; undefined where the system has no /proc. */
-async function workerdPid(): Promise<number | undefined> {
+export async function workerdPid(): Promise<number | undefined> {
   try {
     for (const task of await readdir("/proc/self/task")) {
       const children = await readFile(`/proc/self/task/${task}/children`, "utf8");
