@@ -692,7 +692,7 @@ def _request(path, fields, last, key):
 async def _send(host, port, tls, request, by_line, timeout_s):
     """Sends a request. Yields the status with the body, or with each line of a stream."""
     connecting = asyncio.open_connection(host, port, ssl=tls or None)
-    reader, writer = await asyncio.wait_for(connecting, timeout_s)
+    reader, writer = await _within(connecting, timeout_s)
     with contextlib.closing(writer):
         # Close by a reset: only that is noticed by a gateway that runs without Cloudflare.
         at_once = struct.pack("ii", 1, 0)
@@ -712,23 +712,39 @@ async def _send(host, port, tls, request, by_line, timeout_s):
 
 async def _pieces(reader, timeout_s):
     """Yields the status with each piece of the body."""
-    head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), timeout_s)
+    head = await _within(reader.readuntil(b"\r\n\r\n"), timeout_s)
     status = int(head[9:12])
     headers = dict(re.findall(rb"\n([a-z-]+): *([^\r]*)", head.lower()))
     if b"chunked" in headers.get(b"transfer-encoding", b""):
         while True:
-            size_line = await asyncio.wait_for(reader.readline(), timeout_s)
+            size_line = await _within(reader.readline(), timeout_s)
             size = int(size_line, 16)
             # A line break follows the chunk.
-            chunk = await asyncio.wait_for(reader.readexactly(size + 2), timeout_s)
+            chunk = await _within(reader.readexactly(size + 2), timeout_s)
             yield status, chunk[:size]
             if size == 0:
                 return
     elif b"content-length" in headers:
         length = int(headers[b"content-length"])
-        yield status, await asyncio.wait_for(reader.readexactly(length), timeout_s)
+        yield status, await _within(reader.readexactly(length), timeout_s)
     else:
-        yield status, await asyncio.wait_for(reader.read(), timeout_s)
+        yield status, await _within(reader.read(), timeout_s)
+
+
+async def _within(work, timeout_s):
+    """Waits for `work`, at most so long. Raises TimeoutError if that is over.
+
+    Before Python 3.12, asyncio.wait_for takes no notice of a cancellation that comes
+    with the result: a program would go on after its Ctrl-C.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait({task}, timeout=timeout_s)
+    finally:
+        task.cancel()
+    if not done:
+        raise asyncio.TimeoutError
+    return task.result()
 
 
 def _variable(name):

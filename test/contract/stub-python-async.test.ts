@@ -183,6 +183,22 @@ except asyncio.TimeoutError:
     expect([printed, seen.length]).toEqual(["echo p", 2]);
   });
 
+  it("ends a task that is cancelled in the moment in which its answer comes", async () => {
+    const { printed } = await python(
+      `
+import fanout_async
+came = asyncio.get_running_loop().create_future()
+task = asyncio.create_task(fanout_async._within(came, 60))
+await asyncio.sleep(0)
+came.set_result("an answer")
+task.cancel()
+await asyncio.wait([task])
+return task.cancelled()`,
+      echo,
+    );
+    expect(printed).toBe(true);
+  });
+
   it("yields each slot of a stream while later ones still run", async () => {
     let goOn = () => {};
     const { printed, seen } = await python(
