@@ -214,7 +214,7 @@ export interface NarrowedBy {
   remedy: string;
 }
 export type WithSchema<Options> = Options & { schema: Record<string, unknown> | boolean };
-/** What the output of a task is compared with; `else`: that task was skipped because its own condition does not hold. */
+/** What the output of a task is compared with; `else`: that task was skipped by its own condition. */
 export type OutputCondition =
   | { task: string; json: string }
   | { task: string; equals: string }
