@@ -22,7 +22,7 @@ import type { RecordedCall } from "../../src/objects/methods/replay.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/objects/methods/credit.ts";
 import { permitOf } from "./executors/replies.ts";
 import type { RunState } from "./state.ts";
-import { hasEnded } from "./status.ts";
+import { endReason, hasEnded } from "./status.ts";
 import { UNCONFIGURED_TARGET, type ModelTargets } from "./targets.ts";
 
 /** What credit needs of the run. */
@@ -44,13 +44,11 @@ export function takeCreditReport(run: Lender, report: CreditReport, nowMs: numbe
   // The run must know of what was started, even if it has ended meanwhile.
   if (hasEnded(status)) engine.credits.recall();
   const kind = applyReport(engine, report, (facts) => targetOrNone(run, facts), nowMs);
-  if (status === "cancelled") stopAttempts(engine, () => true, RUN_CANCELLED, nowMs);
+  if (status === "cancelled") stopAttempts(engine, () => true, endReason(status), nowMs);
   const credit = engine.credits.get(report.creditId);
   if (kind !== "continue" || credit === undefined) return { kind: kind === "recalled" ? "recalled" : "ended" };
   return { kind, terms: termsOf(engine, credit), remainingNanoUsd: run.remainingNanoUsd };
 }
-
-const RUN_CANCELLED: Reason = { reason: "cancelled", message: "the run was cancelled" };
 
 /** The target of a call that was started already: the configuration may have lost it since. */
 function targetOrNone(run: ModelTargets, facts: CallFacts): Target {

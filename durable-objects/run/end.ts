@@ -5,10 +5,8 @@ import { drainGroup } from "../../src/run/steps/end-slot.ts";
 import type { Reason } from "../../src/errors.ts";
 import type { EndStatus } from "../../src/objects/methods/runs.ts";
 import type { RunState } from "./state.ts";
+import { endReason } from "./status.ts";
 import { abortTools, refuseWaitingTools } from "./tool-calls.ts";
-
-/** Error of calls that are queued, or arrive, after the run expired. */
-const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expired; open another" };
 
 /**
  * Ends the run. `cancelled` also aborts what is in flight, whose cost is then unknown; it may follow on `closed` and
@@ -16,7 +14,7 @@ const EXPIRED: Reason = { reason: "invalid_api_key", message: "the run has expir
  */
 export function endRun(run: RunState, status: EndStatus, nowMs: number): void {
   if (!run.end(status, nowMs)) return;
-  const reason: Reason = status === "expired" ? EXPIRED : { reason: "cancelled", message: `the run was ${status}` };
+  const reason = endReason(status);
   endQueued(run, reason, nowMs);
   // No call can join its last group of single calls any more.
   run.engine.window.flush();

@@ -7,6 +7,7 @@ import type { SlotRecord } from "../../src/run/group/record.ts";
 import type { GroupHeader } from "../../src/run/group/group.ts";
 import { workerOf, type StoredSettled } from "../../src/run/leases/shard.ts";
 import type { EngineState, EngineWrites } from "../../src/run/state.ts";
+import { stopFound } from "../../src/run/steps/cancel.ts";
 import { restoreCredits } from "../../src/run/steps/lend-credit.ts";
 import { endWindows } from "../../src/run/steps/restore.ts";
 import type { Reason } from "../../src/errors.ts";
@@ -30,7 +31,7 @@ import { GroupWorkers } from "./memory/workers.ts";
 import type { Openings } from "./store/openings.ts";
 import { openReplay, type ReplayEffects } from "./replay/open-replay.ts";
 import type { RunReplay } from "./replay/replay.ts";
-import { hasEnded } from "./status.ts";
+import { endReason, hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
 import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
@@ -175,6 +176,8 @@ export class RunState {
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
+    if (this.#status === "cancelled") stopFound(this.engine, endReason(this.#status));
+    else if (!hasEnded(this.#status)) stopFound(this.engine, null);
   }
 
   /** The number of this instance; see InstanceEpoch. */

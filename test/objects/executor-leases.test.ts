@@ -1,5 +1,6 @@
 /** The leases of executors that have sockets: named at each, ended with it, and no heartbeat is needed. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import {
@@ -12,7 +13,15 @@ import {
 import type { WorkerState } from "../../src/objects/methods/groups.ts";
 import { DONE_CODE, ENDED_CODE } from "../../src/objects/clients/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
-import { openingOf, openUnwatched, pagesOf, SUCCESS } from "../support/objects-direct.ts";
+import {
+  acquireRequest,
+  crash,
+  factsOf,
+  openingOf,
+  openUnwatched,
+  pagesOf,
+  SUCCESS,
+} from "../support/objects-direct.ts";
 import { EXECUTORS, expectAtRest } from "../support/objects-group.ts";
 import {
   expectSettled,
@@ -215,3 +224,36 @@ async function age(run: TestRun, ms: number): Promise<void> {
   skipTime(ms);
   await runDurableObjectAlarm(run.object);
 }
+
+describe("attempts at an upstream that bills what was seen, once the run's object has restarted", () => {
+  const { claim } = CLAIMED[0];
+
+  /** What an executor that names its attempts is told to stop, after `stop` and a crash. Nothing else has told it so. */
+  async function stoppedAfter(stop: (run: TestRun) => Promise<unknown>): Promise<{ stopped: string[]; all: string[] }> {
+    const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });
+    const jobs = await claim(run, "seen/latch/never");
+    const single = await run.object.acquire(acquireRequest("single", factsOf("p", "seen/latch/never")));
+    if (single.ok !== true) throw new Error("the run gave no permit");
+    const ofGroup = jobs.map(({ lease }) => lease.attemptId);
+    const all = [...ofGroup, single.lease.attemptId];
+    expect(all).toHaveLength(5);
+    await stop(run);
+    await crash(run.object);
+    return { stopped: await env.RUN.get(run.object.id).heartbeat(all), all };
+  }
+
+  it("stop all if the run was cancelled", async () => {
+    const { stopped, all } = await stoppedAfter((run) => run.object.end("cancelled"));
+    expect(stopped).toEqual(all);
+  });
+
+  it("stop if their group was cancelled, and no others", async () => {
+    const { stopped, all } = await stoppedAfter((run) => run.object.cancelGroup(1));
+    expect(stopped).toEqual(all.slice(0, -1));
+  });
+
+  it("go on if the run was closed", async () => {
+    const { stopped } = await stoppedAfter((run) => run.object.end("closed"));
+    expect(stopped).toEqual([]);
+  });
+});

@@ -54,6 +54,15 @@ export const objectVars = {
       prompt_tokens_per_call: 0,
       prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
     },
+    // The same host, which bills what was seen of a stream that is aborted.
+    seen: {
+      kind: "openai",
+      base_url: "http://upstream.test/v1",
+      models: [],
+      abort_cost: "seen",
+      prompt_tokens_per_call: 0,
+      prices: { "*": { input: 0.15, cached_input: 0.075, output: 0.6 } },
+    },
     // A model without a price.
     unpriced: { kind: "openai", base_url: "http://unpriced.test/v1", models: ["*"], prompt_tokens_per_call: 0 },
     // The same host with a gate of its own: runs that other test files leave behind report nothing there.

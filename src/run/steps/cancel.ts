@@ -44,6 +44,20 @@ export function stopAttempts(
   }
 }
 
+/**
+ * Has attempts stopped that a restart has found and a cancel had stopped before: their executors may not have heard of it. Those whose abort
+ * costs the reservation have ended with the cancel.
+ * @param run Why all attempts of the run must stop; null = those of groups that were cancelled. Not for a run that was closed: its groups
+ * look as cancelled ones do, and their calls end by themselves.
+ */
+export function stopFound(state: EngineState, run: Reason | null): void {
+  for (const inFlight of state.attempts.values()) {
+    const drained = state.groupOf(inFlight.lease)?.drained ?? null;
+    const reason = run ?? (drained?.cause === "cancel" ? drained.reason : null);
+    if (reason !== null && isReported(inFlight)) state.givenUp.stop(inFlight, reason);
+  }
+}
+
 /** Has an attempt aborted. One whose abort costs the reservation is given up at once. */
 export function stopAttempt(state: EngineState, inFlight: InFlight, reason: Reason, nowMs: number): void {
   if (isReported(inFlight)) state.givenUp.stop(inFlight, reason);
