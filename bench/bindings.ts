@@ -6,9 +6,8 @@ import { Log, LogLevel, Miniflare, convertV4MiniflareOptions } from "miniflare";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { localPlan } from "../scripts/local/plan.ts";
-import { workerdPid } from "./batch-api/inspected.ts";
 import { writeResult } from "./results.ts";
-import { cpuMsOf, freePort } from "./servers/process.ts";
+import { cpuMsOf, freePort, miniflarePid } from "./servers/process.ts";
 import { gatewayBundle } from "./servers/servers.ts";
 import { median } from "./stats.ts";
 
@@ -75,7 +74,7 @@ const miniflare = new Miniflare(
   }),
 );
 const callerUrl = await miniflare.ready;
-const pid = await workerdPid();
+const pid = miniflarePid();
 const url = `http://127.0.0.1:${port}`;
 
 /** The processor time of one round, ms. */

@@ -8,7 +8,6 @@
 import { parseArgs } from "node:util";
 import { Ledger, NO_LIMITS } from "../../src/run/money/ledger.ts";
 import { imageFamilyOf } from "../../src/run/money/image-tokens.ts";
-import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import { Templates, type TemplateRow } from "../../src/run/learned/templates.ts";
 import { learned } from "../../src/run/learned/reports.ts";
 import { admissionOf, leaseFor } from "../../src/run/steps/dispatch.ts";
@@ -30,18 +29,10 @@ import { foreignHeaders } from "./foreign.ts";
 import { drawLine } from "./grammar.ts";
 import { write } from "./json-text.ts";
 import { parseLenient } from "./lenient-json.ts";
-import { FILE_TOKENS, modelsOf, PERSONALITIES, PRICE, type Personality } from "./personalities.ts";
+import { FILE_TOKENS, modelsOf, PERSONALITIES, TOKEN_PRICE, type Personality } from "./personalities.ts";
 import { Random } from "./random.ts";
 import type { Mood } from "./texts.ts";
 
-const PICO = 1_000;
-const TOKEN_PRICE: TokenPrice = {
-  inputPicoUsd: PRICE.input * PICO,
-  cachedInputPicoUsd: PRICE.cached * PICO,
-  cacheWritePicoUsd: PRICE.write5m * PICO,
-  cacheWrite1hPicoUsd: PRICE.write1h * PICO,
-  outputPicoUsd: PRICE.output * PICO,
-};
 /** Requests of one run, and the trees of runs at one upstream. */
 const REQUESTS_PER_RUN = 25;
 const TREES = 5;

@@ -8,7 +8,6 @@
 import { parseArgs } from "node:util";
 import { admit } from "../../src/run/money/admit.ts";
 import { Ledger, NO_LIMITS } from "../../src/run/money/ledger.ts";
-import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import {
   PROMPT_TOKENS_FIXED_ANTHROPIC,
   PROMPT_TOKENS_FIXED_OPENAI,
@@ -23,17 +22,9 @@ import { foreignHeaders } from "./foreign.ts";
 import { drawLine } from "./grammar.ts";
 import { write } from "./json-text.ts";
 import { parseLenient } from "./lenient-json.ts";
-import { FILE_TOKENS, MEDIA_TOKENS, PERSONALITIES, PRICE, type Personality } from "./personalities.ts";
+import { FILE_TOKENS, MEDIA_TOKENS, PERSONALITIES, TOKEN_PRICE, type Personality } from "./personalities.ts";
 import { Random } from "./random.ts";
 
-const PICO = 1_000;
-const TOKEN_PRICE: TokenPrice = {
-  inputPicoUsd: PRICE.input * PICO,
-  cachedInputPicoUsd: PRICE.cached * PICO,
-  cacheWritePicoUsd: PRICE.write5m * PICO,
-  cacheWrite1hPicoUsd: PRICE.write1h * PICO,
-  outputPicoUsd: PRICE.output * PICO,
-};
 const OPENAI: readonly Family[] = ["chat", "completions", "responses", "embeddings"];
 const LIMIT_NANO_USD = 1e12;
 

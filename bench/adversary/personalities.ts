@@ -2,6 +2,7 @@
  * Servers that differ in how they read a request and in what they bill, each after a kind that exists, and each with the
  * configuration that a sensible operator would give it.
  */
+import type { TokenPrice } from "../../src/run/money/token-price.ts";
 import type { Bills } from "../../test/support/image-billing.ts";
 import type { KeyPolicy } from "./lenient-json.ts";
 import { billsOf } from "./pictures.ts";
@@ -59,6 +60,15 @@ export type Personality = {
 /** Nano-USD per token of the model `m`; `m-large` costs ten times as much. */
 export const PRICE = { input: 1_000, cached: 100, write5m: 1_250, write1h: 2_000, output: 4_000 };
 export const LARGE_FACTOR = 10;
+const PICO_IN_NANO = 1_000;
+/** The same as the gateway reckons with it. */
+export const TOKEN_PRICE: TokenPrice = {
+  inputPicoUsd: PRICE.input * PICO_IN_NANO,
+  cachedInputPicoUsd: PRICE.cached * PICO_IN_NANO,
+  cacheWritePicoUsd: PRICE.write5m * PICO_IN_NANO,
+  cacheWrite1hPicoUsd: PRICE.write1h * PICO_IN_NANO,
+  outputPicoUsd: PRICE.output * PICO_IN_NANO,
+};
 
 const usd = (factor: number) => ({ input: factor, cached_input: 0.1 * factor, output: 4 * factor });
 const PRICES = { "m-large*": usd(LARGE_FACTOR), "m*": usd(1) };

@@ -1,11 +1,11 @@
 /** A gateway with R2 whose inspector listens: Miniflare in this process, so that nothing is between it and the bench. */
 import { convertV4MiniflareOptions, Log, LogLevel, Miniflare } from "miniflare";
-import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { z } from "zod";
-import { cpuMsOf, rssBytesOf, type Server } from "../servers/process.ts";
+import { cpuMsOf, miniflarePid, rssBytesOf, type Server } from "../servers/process.ts";
 import { gatewayBundle } from "../servers/servers.ts";
 import type { Workerd } from "../servers/workerd.ts";
 import { openBatchRun, varsFor, type BatchRun } from "./world.ts";
@@ -44,7 +44,7 @@ export async function startInspected(provider: Pick<Server, "url">): Promise<Ins
     const { origin: url } = await miniflare.ready;
     const inspectorUrl = (await miniflare.getInspectorURL()).origin.replace("ws:", "http:");
     await requireFirst(inspectorUrl);
-    const pid = await workerdPid();
+    const pid = miniflarePid();
     return {
       url,
       inspectorUrl,
@@ -82,18 +82,4 @@ const targets = z.array(z.object({ id: z.string() }));
 async function requireFirst(inspectorUrl: string): Promise<void> {
   const listed = targets.parse(await (await fetch(`${inspectorUrl}/json`)).json());
   if (listed[0]?.id !== ISOLATE) throw new Error(`the inspector lists ${listed.map(({ id }) => id).join(", ")}`);
-}
-
-/** The workerd that Miniflare has started; undefined where the system has no /proc. */
-export async function workerdPid(): Promise<number | undefined> {
-  try {
-    for (const task of await readdir("/proc/self/task")) {
-      const children = await readFile(`/proc/self/task/${task}/children`, "utf8");
-      for (const pid of children.split(" ").filter((text) => text !== ""))
-        if ((await readFile(`/proc/${pid}/comm`, "utf8")).startsWith("workerd")) return Number(pid);
-    }
-  } catch {
-    // No /proc, or one of the children has just ended.
-  }
-  return undefined;
 }

@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 
 /** A running server under measurement. Disposing ends its process. */
@@ -89,6 +89,20 @@ export async function startProgram({ command, args, env, portIn, prints }: Progr
     await stop();
     throw error;
   }
+}
+
+/** The workerd that Miniflare has started in this process; undefined where the system has no /proc. */
+export function miniflarePid(): number | undefined {
+  try {
+    for (const task of readdirSync("/proc/self/task")) {
+      const children = readFileSync(`/proc/self/task/${task}/children`, "utf8");
+      for (const pid of children.split(" ").filter((text) => text !== ""))
+        if (readFileSync(`/proc/${pid}/comm`, "utf8").startsWith("workerd")) return Number(pid);
+    }
+  } catch {
+    // No /proc, or one of the children has just ended.
+  }
+  return undefined;
 }
 
 /** Resident memory of a process, bytes; 0 where the system has no /proc. */

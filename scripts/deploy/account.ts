@@ -68,7 +68,7 @@ function bucketJurisdiction(worker: RemoteWorker | null): Jurisdiction | null | 
   return bucket === undefined ? undefined : jurisdictionIn(bucket["jurisdiction"]);
 }
 
-/** Objects and buckets cannot move: a gateway that is told another place has none of its runs any more. */
+/** Objects and buckets cannot move: a gateway that is deployed to another place finds none of its runs. */
 function jurisdictionTrouble({ name, jurisdiction }: WorkerConfig, worker: RemoteWorker | null): string | null {
   if (worker === null || jurisdiction === null) return null;
   const before = bucketJurisdiction(worker);

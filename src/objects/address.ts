@@ -77,7 +77,7 @@ function markOf(prefix: string, jurisdiction: Jurisdiction | null): string {
 /** The id of an object, in an id that holds it. */
 const DIGITS = /^[0-9a-f]{64}$/;
 
-/** The digits behind a mark; undefined if there are none, as in ids of earlier versions, which name their objects. */
+/** The digits behind a mark; undefined if there are none: ids that earlier versions have made name their objects. */
 function digitsIn(id: string, mark: string): string | undefined {
   const digits = id.startsWith(mark) ? id.slice(mark.length) : "";
   return DIGITS.test(digits) ? digits : undefined;
