@@ -128,7 +128,7 @@ for (const agent of CODING_AGENTS) {
     it("ends with the gateway's reason where the budget ends", async () => {
       const run = await clients.openRun({ budget: { usd: agent.limitUsd, calls: CALLS_OF_A_SMALL_BUDGET } });
       const { status, printed, complaint } = await session(agent, run);
-      expect(status).toBe(1);
+      expect(status).toBe(agent.refusedStatus ?? 1);
       const spent = `call budget exceeded: ${CALLS_OF_A_SMALL_BUDGET} spent, limit is ${CALLS_OF_A_SMALL_BUDGET}`;
       expect(`${printed}\n${complaint}`).toContain(spent);
       expect(printed).not.toContain(LAST_WORDS);

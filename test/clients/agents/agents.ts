@@ -17,6 +17,8 @@ export type CodingAgent = {
   tokensOf(printed: string): Tokens;
   /** A limit for a session of ten turns: its bill, and the worst case of its last call. */
   limitUsd: number;
+  /** Its exit status where the budget has ended; absent = 1. */
+  refusedStatus?: number;
 };
 
 const calling = (name: string, values: object): Calling => ({ name, arguments: JSON.stringify(values) });
@@ -26,6 +28,11 @@ const ended = z.object({ usage: used });
 const step = z.object({
   type: z.string(),
   part: z.object({ tokens: z.object({ input: z.int(), output: z.int() }).optional() }).optional(),
+});
+
+const turn = z.object({
+  type: z.string(),
+  message: z.object({ usage: z.object({ input: z.int(), cacheRead: z.int(), output: z.int() }).optional() }).optional(),
 });
 
 const tokensIn = ({ input_tokens, output_tokens }: z.infer<typeof used>): Tokens => ({
@@ -82,5 +89,23 @@ export const CODING_AGENTS: readonly CodingAgent[] = [
     call: (command) => calling("run_shell_command", { command, is_background: false }),
     tokensOf: (printed) => tokensIn(ended.parse(z.array(z.unknown()).parse(JSON.parse(printed)).at(-1)).usage),
     limitUsd: 0.25,
+  },
+  {
+    name: "pi",
+    package: "@mariozechner/pi-coding-agent",
+    program: "pi",
+    file: "models.json",
+    call: (command) => calling("bash", { command }),
+    tokensOf: (printed) =>
+      linesOf(printed).reduce<Tokens>(
+        (sum, line) => {
+          const { type, message } = turn.parse(line);
+          const { input = 0, cacheRead = 0, output = 0 } = (type === "turn_end" ? message?.usage : undefined) ?? {};
+          return { prompt: sum.prompt + input + cacheRead, completion: sum.completion + output };
+        },
+        { prompt: 0, completion: 0 },
+      ),
+    limitUsd: 0.1,
+    refusedStatus: 0,
   },
 ];
