@@ -176,8 +176,6 @@ export class RunState {
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");
-    if (this.#status === "cancelled") stopFound(this.engine, endReason(this.#status));
-    else if (!hasEnded(this.#status)) stopFound(this.engine, null);
   }
 
   /** The number of this instance; see InstanceEpoch. */
@@ -190,8 +188,10 @@ export class RunState {
     return this.#epoch.ofShards;
   }
 
-  /** Groups that were open before a restart go on: their clients have a new term to come back. */
+  /** Groups that were open before a restart go on: their clients have a new term to come back. What a cancel had stopped must stop still. */
   #resumeGroups(nowMs: number): void {
+    if (this.#status === "cancelled") stopFound(this.engine, endReason(this.#status));
+    else if (!hasEnded(this.#status)) stopFound(this.engine, null);
     // An earlier instance may have slept until its gates had permits.
     if (this.hasGroupWork) this.engine.upstreams.waitForReplies();
     for (const seq of this.#openGroups.keys()) {
