@@ -90,6 +90,11 @@ export const SLICE_GONE_MS = 100;
  * in slices before that turn.
  */
 export const OPENED_AT_ONCE_MAX = 2_000;
+/**
+ * Longest prompt of a batch that is looked at for being plain ASCII, characters: then its length tells its facts. A longer one is measured
+ * natively, which costs less than a look at each of its characters.
+ */
+export const PLAIN_PROMPT_CHARS_MAX = 128;
 /** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
 export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */

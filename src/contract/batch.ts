@@ -30,6 +30,7 @@ import {
   type IndependencePolicy,
 } from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
+import { PlainPrompts } from "./plain-prompts.ts";
 import { replayedFlag } from "./replay.ts";
 import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
 import { strictFields } from "./strict-fields.ts";
@@ -294,8 +295,13 @@ export function parseQuote(quote: string | undefined): Parsed<boolean> {
   return quote === "1" ? { ok: true, value: true } : invalid("quote", "expected 1 for a quote, or 0 to run the batch");
 }
 
-/** Reads `prompts[index]`. */
-export type PromptReader = (prompt: unknown, index: number, settings: CallSettings) => Parsed<BatchCall>;
+/** Reads `prompts[index]`. `plain`: of the short ones that were read before it. */
+export type PromptReader = (
+  prompt: unknown,
+  index: number,
+  settings: CallSettings,
+  plain: PlainPrompts,
+) => Parsed<BatchCall>;
 
 /** A parsed JSON body as calls in input order, or the first reason to refuse all of it. */
 export function parseBatch(
@@ -353,7 +359,8 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
 function callsOf(envelope: Envelope, promptOf: PromptReader): Sliced<Parsed<BatchCall[]>> {
   const { settings } = envelope;
   if (envelope.items === undefined) {
-    return eachCall(envelope.prompts, (prompt, index) => promptOf(prompt, index, settings));
+    const plain = new PlainPrompts(settings);
+    return eachCall(envelope.prompts, (prompt, index) => promptOf(prompt, index, settings, plain));
   }
   const { items, content } = envelope;
   return eachCall(items, (input, index) => itemCall(input, index, settings, content));
@@ -523,8 +530,9 @@ function* eachCall<T>(
     const call = callOf(input, index);
     if (!call.ok) return call;
     // Tens of thousands of calls are kept: alike ones in a row have one object of facts.
-    if (last !== null && areAlike(last, call.value.facts)) call.value.facts = last;
-    else last = call.value.facts;
+    const { facts } = call.value;
+    if (last !== null && facts !== last && areAlike(last, facts)) call.value.facts = last;
+    else last = facts;
     calls.push(call.value);
     if (slice.add(call.value.facts.promptBytes)) yield;
   }
@@ -532,10 +540,19 @@ function* eachCall<T>(
 }
 
 /** The call of `prompts[index]`. */
-export function promptCall(prompt: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
+export function promptCall(
+  prompt: unknown,
+  index: number,
+  settings: CallSettings,
+  plain: PlainPrompts,
+): Parsed<BatchCall> {
   if (typeof prompt !== "string") return invalid(`prompts[${index}]`, `expected a text, received ${kindOf(prompt)}`);
+  const known = plain.callOf(prompt);
+  if (known !== null) return { ok: true, value: { id: null, body: known.body, facts: known.facts } };
   const call = parseCall({ prompt }, settings, () => `prompts[${index}]`);
-  return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;
+  if (!call.ok) return call;
+  plain.note(prompt, call.value);
+  return { ok: true, value: { id: null, ...call.value } };
 }
 
 /** The call of `items[index]`, over the settings of the batch. `content`: that of all its calls; absent = the item has its own. */

@@ -17,6 +17,7 @@ import {
   tiersOf,
   toolsOf,
 } from "./batch.ts";
+import { PlainPrompts } from "./plain-prompts.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeLook } from "./body.ts";
@@ -119,11 +120,12 @@ function* readCalls(
   promptOf: PromptReader,
 ): Generator<Parsed<BatchCall[]> | null> {
   let first = 0;
+  const plain = new PlainPrompts(settings);
   for (const piece of pieces) {
     const elements = parsePiece(piece);
     if (elements === null || (elements.length === 0 && pieces.length > 1)) return yield null;
     const readOne = (element: unknown, index: number): Parsed<BatchCall> =>
-      field === "items" ? readItem(element, index, settings) : promptOf(element, index, settings);
+      field === "items" ? readItem(element, index, settings) : promptOf(element, index, settings, plain);
     yield readAll(elements, first, readOne);
     first += elements.length;
   }

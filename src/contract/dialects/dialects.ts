@@ -6,6 +6,7 @@ import * as z from "zod";
 import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { ONE_FORM_OF_LIST } from "../batch-forms.ts";
 import { batchBody, promptCall, type BatchCall } from "../batch.ts";
+import type { PlainPrompts } from "../plain-prompts.ts";
 import type { CallSettings } from "../call-options.ts";
 import { parseCall } from "../call.ts";
 import type { Parsed } from "../errors.ts";
@@ -97,8 +98,8 @@ function nativeBatch(value: unknown): Parsed<unknown> {
   return { ok: true, value: fields };
 }
 
-function dialectPrompt(prompt: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
-  if (!Array.isArray(prompt)) return promptCall(prompt, index, settings);
+function dialectPrompt(prompt: unknown, index: number, settings: CallSettings, plain: PlainPrompts): Parsed<BatchCall> {
+  if (!Array.isArray(prompt)) return promptCall(prompt, index, settings, plain);
   const place = (field: string): string => field.replace(/^messages/, `prompts[${index}]`);
   const call = parseCall({ messages: prompt }, settings, place);
   return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;

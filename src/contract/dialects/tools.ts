@@ -65,7 +65,9 @@ export function parseLlmBatch({ args, kwargs }: DialectToolCall): Parsed<LlmBatc
   }
   const indexes = [...prompts.keys()].filter((index) => typeof prompts[index] === "string");
   const texts = { prompts: indexes.map((index): unknown => prompts[index]) };
-  const batch = parseBatch(texts, (prompt, index, settings) => promptCall(prompt, indexes[index] ?? index, settings));
+  const batch = parseBatch(texts, (prompt, index, settings, plain) =>
+    promptCall(prompt, indexes[index] ?? index, settings, plain),
+  );
   if (!batch.ok) return batch;
   return { ok: true, value: { request: { ...batch.value, errorStyle: "verifiers" }, count: prompts.length, indexes } };
 }
