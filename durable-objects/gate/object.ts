@@ -21,7 +21,7 @@ import {
   GATE_NOTICES_MAX,
   UPSTREAM_IN_FLIGHT_DEFAULT,
 } from "../../src/limits.ts";
-import type { GateApi, GateMetering, GateReading } from "../../src/objects/methods/gate-api.ts";
+import type { GateApi, GateReading } from "../../src/objects/methods/gate-api.ts";
 import { gatePartsOf } from "../../src/providers/config/keys.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { notifyRuns } from "./notices.ts";
@@ -72,15 +72,6 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
     return this.#meters.sheet;
   }
 
-  metering(): GateMetering {
-    return { status: this.status(), sheet: this.#meters.sheet, unread: [] };
-  }
-
-  count(sheet: MeterSheet): MeterSheet {
-    this.#meters.add(sheet);
-    return this.#meters.sheet;
-  }
-
   leave(run: string, number = Infinity, last: GateReport | null = null): void {
     const nowMs = Date.now();
     const before = this.#stateAt(nowMs);
@@ -107,8 +98,6 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
       this.#store.store(memory);
       this.#storedMs = nowMs;
     }
-    const older = this.#gate.takeOlderMeter();
-    if (older !== null) this.#meters.add(older);
     if (nowMs >= this.#latenciesStoredMs + GATE_LATENCY_STORE_EVERY_MS) this.#storeLatencies(nowMs);
     const after = this.#stateAt(nowMs);
     if (after.class === "stopped" && before.class !== "stopped") this.#warn(nowMs);

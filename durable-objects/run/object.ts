@@ -7,7 +7,6 @@ import type { InFlightRule } from "../../src/contract/cancel-groups.ts";
 import { DurableObject } from "cloudflare:workers";
 import type { Amounts } from "../../src/run/money/ledger.ts";
 import type { Quote } from "../../src/run/money/quote.ts";
-import type { Outcome } from "../../src/call.ts";
 import type { BudgetDocument, UsageDocument } from "../../src/contract/runs.ts";
 import type { CallPage } from "../../src/run/queue/call-page.ts";
 import { callIdOf, type ToolReport } from "../../src/run/log.ts";
@@ -22,7 +21,6 @@ import type {
   AcquireReply,
   AcquireRequest,
   AcquireToolReply,
-  StoredAnswer,
   SettleReply,
   SingleSettlement,
 } from "../../src/objects/methods/calls.ts";
@@ -68,7 +66,7 @@ import type {
   RunPatch,
 } from "../../src/objects/methods/runs.ts";
 import type { RunSettings, StoredDocument, TurnReport } from "../../src/objects/methods/runs.ts";
-import type { IdempotencyKey, Refused, Sampled } from "../../src/objects/methods/types.ts";
+import type { IdempotencyKey, Refused } from "../../src/objects/methods/types.ts";
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { rootOf } from "./memory/root.ts";
@@ -232,10 +230,6 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return turnNow(this.#life, this.ctx.storage);
   }
 
-  takeMeters(): Promise<Record<string, never>> {
-    return Promise.resolve({});
-  }
-
   readMeters(gates: string[]): Promise<RunMeter[]> {
     return this.#life.meters.read(this.#life.run, gates);
   }
@@ -281,16 +275,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  settle(
-    attemptId: string,
-    outcome: Outcome,
-    stored: StoredAnswer | null = null,
-    samples?: Sampled["samples"],
-  ): Promise<SettleReply> {
-    return this.settleRecorded({ attemptId, outcome, stored, ...(samples === undefined ? {} : { samples }) });
-  }
-
-  settleRecorded(settlement: SingleSettlement): Promise<SettleReply> {
+  settle(settlement: SingleSettlement): Promise<SettleReply> {
     return this.#life.submit((reply, nowMs) => reply(this.#settle(settlement, nowMs)));
   }
 
@@ -350,14 +335,6 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return run === null || dropStaged(run, store, openKey);
   }
 
-  openGroup(request: OpenGroupRequest, pages: CallPage[], capacity: number | null = null): Promise<OpenGroupReply> {
-    return this.#open(request, pages, capacity, null);
-  }
-
-  openCopies(request: OpenGroupRequest, pages: CallPage[], capacity: number | null): Promise<OpenGroupReply> {
-    return this.#open(request, pages, capacity, null);
-  }
-
   filesStored(bytes: number, isStored = false): Promise<Reason | null> {
     return filesStored(this.#life, bytes, isStored);
   }
@@ -370,12 +347,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     return this.#life.run === null ? 0 : this.#life.store.space.allow(runId, neededBytes, isStored);
   }
 
-  async #open(
+  async openGroup(
     request: OpenGroupRequest,
     pages: CallPage[],
-    capacity: number | null,
-    graph: CompiledGraph | null,
+    capacity: number | null = null,
+    graphJson: string | null = null,
   ): Promise<OpenGroupReply> {
+    const graph: CompiledGraph | null = graphJson === null ? null : JSON.parse(graphJson);
     // A small one at once: what arrives together stays in one turn.
     const prepared = request.count > OPENED_AT_ONCE_MAX ? await this.#prepare(request, pages, graph) : null;
     const open = (reply: (answer: OpenGroupReply) => void, nowMs: number): void => {
@@ -394,15 +372,6 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     if ("reason" in run) return null;
     const asked = { request, graph, isJudge: false };
     return await inSlices(preparing(run, this.#life.store, asked, pages, Date.now()), pause);
-  }
-
-  openGraph(
-    request: OpenGroupRequest,
-    graphJson: string,
-    pages: CallPage[],
-    capacity: number | null,
-  ): Promise<OpenGroupReply> {
-    return this.#open(request, pages, capacity, JSON.parse(graphJson));
   }
 
   async retryGroup(request: RetryRequest): Promise<OpenGroupReply> {

@@ -327,12 +327,9 @@ async function settle(
       credits.stop(run.runId);
     }
     await knownToRun(run, attemptId, waitUntil);
-    const { samples } = takeSamples();
-    const plain = { attemptId, outcome: settled, stored: null };
-    const reply = await run.callWithRetry<SettleReply>((stub) => {
-      if (recorded === undefined) return stub.settle(attemptId, settled, null, samples);
-      return stub.settleRecorded({ ...plain, recorded, ...(samples === undefined ? {} : { samples }) });
-    });
+    const plain = { attemptId, outcome: settled, stored: null, ...takeSamples() };
+    const settlement = recorded === undefined ? plain : { ...plain, recorded };
+    const reply = await run.callWithRetry<SettleReply>((stub) => stub.settle(settlement));
     if (reply.known || reply.endedAs !== undefined) return reply;
     // The reply to the same settlement was lost, or the run has forgotten the attempt: its own outcome says what it cost.
     return { ...reply, ...costOf(chargeOfPermit(permit, outcome, config.upstreams)) };

@@ -28,7 +28,6 @@ import {
 } from "../limits.ts";
 import { BusyModels } from "./busy-models.ts";
 import { Latencies } from "./latencies.ts";
-import type { MeterSheet } from "./meter.ts";
 import { Pace } from "./pace.ts";
 import { Penalty } from "./penalty.ts";
 import { PermitShares } from "./runs/permits.ts";
@@ -55,8 +54,6 @@ import {
 export class Gate {
   readonly #settings: GateSettings;
   readonly #epoch: number;
-  /** What a run has counted since its last report, if it sends differences and no totals: an earlier version of its object does. */
-  #olderMeter: MeterSheet | null = null;
   /** How long attempts take, of all runs. */
   readonly latencies = new Latencies();
   readonly #registry = new Registry();
@@ -133,13 +130,6 @@ export class Gate {
     // A report that came later has all that this one has.
     if (last !== null && (this.#registry.get(run)?.number ?? 0) < last.number) this.exchange(last, nowMs);
     if ((this.#registry.get(run)?.number ?? 0) <= number) this.#registry.delete(run);
-  }
-
-  /** What the last report had that nobody else brings; null = nothing. */
-  takeOlderMeter(): MeterSheet | null {
-    const meter = this.#olderMeter;
-    this.#olderMeter = null;
-    return meter;
   }
 
   /** Ends a stop. False if there was none. */
@@ -234,7 +224,6 @@ export class Gate {
     this.#rates.start(started, nowMs);
     this.#pace?.start(started.requests, nowMs);
     if (!isNew) return;
-    if (report.meter !== undefined) this.#olderMeter = report.meter;
     const { meanMs = this.#latencyMs, models = [] } = report.latency ?? {};
     this.#latencyMs += (meanMs - this.#latencyMs) * LATENCY_GAIN;
     this.latencies.add(models);

@@ -120,13 +120,6 @@ export class GateMeters {
     this.#rows.drop({ ended: day - METERS_ENDED_KEPT_DAYS, any: day - METERS_KEPT_DAYS });
   }
 
-  /** Adds a sheet that is no run's meter: a run of an earlier version has counted it since its last report. */
-  add(sheet: Readonly<MeterSheet>): void {
-    const sum = structuredClone(this.#sheet);
-    addSheet(sum, sheet, METERED_MODELS_MAX);
-    this.#store(sum);
-  }
-
   /** Whether the meter had something new. */
   #takeOne({ run, number, sheet, state }: BroughtMeter, sum: MeterSheet, day: number): boolean {
     const known = this.#rows.run(run);

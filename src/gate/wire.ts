@@ -5,7 +5,6 @@
  */
 import type { StopReason } from "../call.ts";
 import type { Durations } from "./latency-sketch.ts";
-import type { MeterSheet } from "./meter.ts";
 
 /** The classes of work, in the order of their shares when all of them wait. */
 export const WORK_CLASSES = ["interactive", "standard", "batch"] as const;
@@ -137,8 +136,6 @@ export type GateReport = {
   failures: readonly GateFailure[];
   /** True if an attempt has succeeded that was started after the run learned that the gate is stopped: the key works again. */
   recovered: boolean;
-  /** What attempts have cost that ended since the last report, of runs of an earlier version; absent = a reader asks the run. */
-  meter?: MeterSheet;
 };
 
 /**

@@ -43,7 +43,8 @@ async function fullRun(): Promise<TestRun> {
 }
 
 /** The call "first" ends: the run's permit is free for the next in the queue. */
-const firstEnds = async (run: TestRun): Promise<unknown> => await run.object.settle("first.1", UNSENT);
+const firstEnds = async (run: TestRun): Promise<unknown> =>
+  await run.object.settle({ attemptId: "first.1", outcome: UNSENT, stored: null });
 
 const reservedOf = async (run: TestRun): Promise<number> => (await run.budget()).calls.reserved;
 const pendingOf = async (run: TestRun): Promise<number> => (await run.document()).stats.pending_queries;
@@ -181,7 +182,7 @@ describe("a queued call whose Worker is away", () => {
     comeBack();
     expect(await permit).toMatchObject({ ok: true, lease: { attemptId: "away.1", attempt: 1 } });
     expect(await reservedOf(run)).toBe(1);
-    await run.object.settle("away.1", ANSWERED);
+    await run.object.settle({ attemptId: "away.1", outcome: ANSWERED, stored: null });
     const { stats, metrics, budget } = await run.document();
     expect([stats.total_queries, stats.pending_queries, metrics.attempts]).toEqual([2, 0, 2]);
     expect(budget.calls).toMatchObject({ spent: 1, reserved: 0 });
@@ -240,7 +241,7 @@ describe("a queued call whose Worker is away", () => {
     const request = acquireRequest("away", equal);
     const permit = acquire(new RunCaller(env, run.id), request, watchClient(new AbortController().signal));
     await expect.poll(() => pendingOf(run)).toBe(2);
-    await run.object.settle("first.1", ANSWERED);
+    await run.object.settle({ attemptId: "first.1", outcome: ANSWERED, stored: null });
     comeBack();
     expect(await permit).toMatchObject({ ok: "shared", outcome: { kind: "success", text: "ok" } });
     const { stats, metrics, budget } = await run.document();
@@ -269,7 +270,7 @@ describe("a queued call whose Worker is away", () => {
     comeBack();
     expect(await permit).toMatchObject({ ok: true });
     const next = env.RUN.get(run.object.id);
-    await next.settle("away.1", ANSWERED);
+    await next.settle({ attemptId: "away.1", outcome: ANSWERED, stored: null });
     expect((await run.document()).stats).toMatchObject({ total_queries: 2, pending_queries: 0 });
     expect((await endsOf(run)).filter((end) => (end as string[])[0] === "away")).toEqual([["away", "completed"]]);
   });
@@ -301,7 +302,7 @@ describe("a permit that reaches nobody, because its Worker's socket breaks", () 
       for (const socket of ctx.getWebSockets()) socket.close(1011, "it breaks");
     });
     expect(await permit).toMatchObject({ ok: true, lease: { attemptId: "away.1" } });
-    await run.object.settle("away.1", ANSWERED);
+    await run.object.settle({ attemptId: "away.1", outcome: ANSWERED, stored: null });
     const { stats, metrics, budget } = await run.document();
     expect([stats.total_queries, stats.pending_queries, metrics.attempts]).toEqual([2, 0, 2]);
     expect(budget.calls).toMatchObject({ spent: 1, reserved: 0 });

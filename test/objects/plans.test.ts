@@ -81,7 +81,7 @@ async function openPlan(run: TestRun, prompt: string, model: string): Promise<vo
   const { pages, models } = pagesOf([prompt], model);
   const part = { tasks: [{ line: 1, task: taskOf("a", prompt) }], faults: [], line: 1, state: "open" } as const;
   const { graph: first } = appendPlan(EMPTY_PLAN, part);
-  const opened = await run.object.openGraph(openingOf(1, models), JSON.stringify(first), pages, null);
+  const opened = await run.object.openGroup(openingOf(1, models), pages, null, JSON.stringify(first));
   if (!opened.ok) throw new Error("the graph was refused");
   for (const lane of opened.lanes) await env.LANE.getByName(`${run.id}/${lane}`).start(run.id, lane);
 }

@@ -149,18 +149,24 @@ describe("a run object that restarts", () => {
   it("books the settlement of an attempt once, however often it is reported", async () => {
     const run = await openRun({ budget: { calls: 5 } });
     const attemptId = await acquireOne(run);
-    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: true, promptTokens: 3 });
-    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false, promptTokens: 0 });
+    expect(await run.object.settle({ attemptId, outcome: SUCCESS, stored: null })).toMatchObject({
+      known: true,
+      promptTokens: 3,
+    });
+    expect(await run.object.settle({ attemptId, outcome: SUCCESS, stored: null })).toMatchObject({
+      known: false,
+      promptTokens: 0,
+    });
     await expect.poll(() => storedLeases(run)).toBe(0);
     await crash(run.object);
-    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: false });
+    expect(await run.object.settle({ attemptId, outcome: SUCCESS, stored: null })).toMatchObject({ known: false });
     expect((await run.budget()).calls).toEqual({ limit: 5, spent: 1, reserved: 0, remaining: 4 });
   });
 
   it("before it has written the settlement of a query charges what was reserved: never less than was spent", async () => {
     const run = await openRun({ budget: { completion_tokens: 1_000 } });
     await withTimers([SETTLE_LAG_MS], null, async () => {
-      await run.object.settle(await acquireOne(run), SUCCESS);
+      await run.object.settle({ attemptId: await acquireOne(run), outcome: SUCCESS, stored: null });
       await crash(run.object);
     });
     expect((await run.budget()).completion_tokens).toMatchObject({ spent: 0, reserved: 100 });

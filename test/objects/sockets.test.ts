@@ -101,7 +101,7 @@ describe("a lease", () => {
     socket.close(DONE_CODE);
     await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
     await age(run, FOUND_LEASE_TTL_MS + 1);
-    expect(await run.object.settle(attemptId, SUCCESS)).toMatchObject({ known: true });
+    expect(await run.object.settle({ attemptId, outcome: SUCCESS, stored: null })).toMatchObject({ known: true });
   });
 
   it("that is not in flight any more is refused: its Worker is sent the end of its work", async () => {
@@ -116,7 +116,7 @@ describe("a lease", () => {
     const held = signalsOf(await hold(run, { kind: "call", callId: "call", attemptId }));
     await run.object.acquire(acquireRequest("other", factsOf("p", "up/x")));
     const other = signalsOf(await hold(run, { kind: "call", callId: "other", attemptId: "other.1" }));
-    await run.object.settle(attemptId, SUCCESS);
+    await run.object.settle({ attemptId, outcome: SUCCESS, stored: null });
     await expect.poll(held).toEqual([{ type: "settled" }]);
     await run.object.end("cancelled");
     await expect.poll(other).toEqual([{ type: "abort" }]);
@@ -196,7 +196,7 @@ describe("callers that wait", () => {
     const late = await hold(run, { kind: "call", callId: "queued", attemptId: "queued.1" });
     late.close(DONE_CODE);
     await expect.poll(() => watched(run.id).calls["webSocketClose"]).toBe(1);
-    await run.object.settle(running, SUCCESS);
+    await run.object.settle({ attemptId: running, outcome: SUCCESS, stored: null });
     await expect.poll(waiting).toEqual([expect.objectContaining({ type: "reply" })]);
   });
 

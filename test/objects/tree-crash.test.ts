@@ -94,7 +94,7 @@ describe("a child's report to its parent", () => {
       await crash(child.object);
       throw new Error("the test loses the reply");
     });
-    await child.object.settle(attemptId, used(10, 10));
+    await child.object.settle({ attemptId, outcome: used(10, 10), stored: null });
     await child.object.endAndWait("closed", null).catch(() => null);
     await ringUntil([child, root], () => holdsNothing(root));
     await expect.poll(() => storedLeases(child)).toBe(0);

@@ -131,7 +131,7 @@ describe("an upstream that bills more than it was allowed to", () => {
     const root = await openRun({ budget: { usd: 0.0002 } });
     const child = await root.openChild({ budget: { usd: 0.0001 } });
     const attemptId = await begin(child, 100);
-    const settled = await child.object.settle(attemptId, used(100, 1_000));
+    const settled = await child.object.settle({ attemptId, outcome: used(100, 1_000), stored: null });
     expect(settled.costNanoUsd).toBe(priceOf(100, 1_000));
     expect((await child.budget()).usd).toMatchObject({ spent: priceOf(100, 1_000) / 1e9, remaining: 0 });
     expect((await child.tryQuery({ prompt: "p", model: "up/key/lied" })).error?.code).toBe("budget_exhausted");

@@ -245,7 +245,7 @@ describe("the end of a parent", () => {
     skipTime(60_000);
     await ringUntil([root, child, grandchild], () => holdsNothing(root));
     for (const run of [root, child, grandchild]) expect((await run.object.document(null))?.status).toBe("expired");
-    expect((await child.object.settle(lost, used(1, 1))).known).toBe(false);
+    expect((await child.object.settle({ attemptId: lost, outcome: used(1, 1), stored: null })).known).toBe(false);
     expect((await root.object.budget())?.usd.spent).toBe((priceOf(50, 20) + priceOf(100, 10)) / 1e9);
   });
 
@@ -256,7 +256,7 @@ describe("the end of a parent", () => {
     const closing = root.post(`/runs/${root.id}/close`, {});
     await ringUntil([root], async () => (await child.object.document(null))?.status === "closed");
     expect((await root.object.budget())?.usd.reserved).toBe(0.5);
-    expect((await child.object.settle(running, used(10, 5))).known).toBe(true);
+    expect((await child.object.settle({ attemptId: running, outcome: used(10, 5), stored: null })).known).toBe(true);
     await ringUntil([child, root], () => holdsNothing(root));
     expect((await closing).status).toBe(200);
     expect((await root.object.budget())?.usd.spent).toBe(priceOf(10, 5) / 1e9);

@@ -49,7 +49,7 @@ export async function begin(run: TestRun, maxTokens = 100): Promise<string> {
 /** Lets a run spend what so many tokens cost. */
 export async function spend(run: TestRun, promptTokens: number, completionTokens: number): Promise<void> {
   const attemptId = await begin(run, completionTokens);
-  const settled = await run.object.settle(attemptId, used(promptTokens, completionTokens));
+  const settled = await run.object.settle({ attemptId, outcome: used(promptTokens, completionTokens), stored: null });
   expect(settled.known).toBe(true);
 }
 

@@ -263,7 +263,9 @@ export class TreeRun {
 
   async #settle(node: Node, attemptId: string, attempt: Attempt, end: PlannedEnd): Promise<void> {
     const { outcome, charge } = endOf(attempt, end);
-    const settled = await node.caller.callWithRetry<SettleReply>((run) => run.settle(attemptId, outcome));
+    const settled = await node.caller.callWithRetry<SettleReply>((run) =>
+      run.settle({ attemptId, outcome, stored: null }),
+    );
     // It was given up in the same step, or settled by another operation of it.
     if (!settled.known || !node.inFlight.delete(attemptId)) return;
     assert.equal(settled.costNanoUsd, charge.usd);
@@ -371,7 +373,7 @@ export class TreeRun {
   async #repeatReports(nodes: readonly Node[]): Promise<void> {
     for (const node of nodes) {
       for (const [attemptId, outcome] of node.unwritten) {
-        await node.caller.callWithRetry<SettleReply>((run) => run.settle(attemptId, outcome));
+        await node.caller.callWithRetry<SettleReply>((run) => run.settle({ attemptId, outcome, stored: null }));
       }
     }
     await this.#written();

@@ -6,9 +6,6 @@ import type { GateGrant, GateReport, GateStatus } from "../../gate/wire.ts";
 /** What a gate has counted. `unread`: some of the runs that may have counted more; `unreadCount`: how many there are. */
 export type GateReading = { status: GateStatus; sheet: MeterSheet; unread: UnreadRun[]; unreadCount: number };
 
-/** The same for Workers of an earlier version: `unread` is empty, because their runs have other meters. */
-export type GateMetering = { status: GateStatus; sheet: MeterSheet; unread: string[] };
-
 export interface GateApi extends Rpc.DurableObjectBranded {
   /**
    * Exchanges a run's report for a grant, which replaces the run's last one. Never waits. A report may be repeated. A run has
@@ -34,12 +31,6 @@ export interface GateApi extends Rpc.DurableObjectBranded {
 
   /** Adds what runs have counted that the gate does not have. Returns the sums afterwards. Safe to repeat. */
   takeMeters(meters: BroughtMeter[]): MeterSheet;
-
-  /** `readMeters` for Workers of an earlier version. */
-  metering(): GateMetering;
-
-  /** Adds what a run of an earlier version has counted and not reported. Returns the sums afterwards. Not safe to repeat. */
-  count(sheet: MeterSheet): MeterSheet;
 
   /** Ends a stop by an operator's decision: runs may call again at once. False if the gate was not stopped. */
   resume(): boolean;

@@ -7,7 +7,6 @@ import type { InFlightRule } from "../../contract/cancel-groups.ts";
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts";
 import type { Quote } from "../../run/money/quote.ts";
-import type { Outcome } from "../../call.ts";
 import type { BudgetDocument, UsageDocument } from "../../contract/runs.ts";
 import type { CallPage } from "../../run/queue/call-page.ts";
 import type { CreditReport, CreditRequest } from "../../run/credit/terms.ts";
@@ -17,14 +16,7 @@ import type { Reason } from "../../errors.ts";
 import type { RunMeter } from "../../gate/meters.ts";
 import type { GateGrant } from "../../gate/wire.ts";
 import type { ToolCallName, ToolCallRequest } from "../../tools/permits.ts";
-import type {
-  AcquireReply,
-  AcquireRequest,
-  AcquireToolReply,
-  StoredAnswer,
-  SettleReply,
-  SingleSettlement,
-} from "./calls.ts";
+import type { AcquireReply, AcquireRequest, AcquireToolReply, SettleReply, SingleSettlement } from "./calls.ts";
 import type {
   AppendPlanReply,
   AppendPlanRequest,
@@ -64,7 +56,7 @@ import type {
 } from "./runs.ts";
 import type { SearchReply, SearchRequest } from "./search.ts";
 import type { QueueLook } from "../../run/steps/queue-look.ts";
-import type { IdempotencyKey, Refused, Sampled } from "./types.ts";
+import type { IdempotencyKey, Refused } from "./types.ts";
 
 export interface RunApi extends Rpc.DurableObjectBranded {
   // ---- the run itself ----
@@ -140,9 +132,6 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Does a turn and the jobs of the alarm at once, and reports what has changed; null if there is no such run. */
   turnNow(): Promise<TurnReport | null>;
 
-  /** For Workers of an earlier version, which take from a run what no gate knows: nothing, because a run keeps what it has counted. */
-  takeMeters(): Promise<Record<string, never>>;
-
   /** What the run has counted at each of these gates; empty = it was never opened, or is deleted. All of it is stored. */
   readMeters(gates: string[]): Promise<RunMeter[]>;
 
@@ -166,19 +155,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Withdraws a single call, a request for a child run, or the item of an attempt, by id: nobody waits for it any more. */
   withdraw(callId: string): Promise<void>;
 
-  /**
-   * Records what a single call's attempt ended as, and where its answer is stored, if the upstream stores it. `samples`: rate
-   * limits that were seen meanwhile.
-   */
-  settle(
-    attemptId: string,
-    outcome: Outcome,
-    stored?: StoredAnswer | null,
-    samples?: Sampled["samples"],
-  ): Promise<SettleReply>;
-
-  /** The same, with what its answer is recorded under. */
-  settleRecorded(settlement: SingleSettlement): Promise<SettleReply>;
+  /** Records what a single call's attempt ended as. */
+  settle(settlement: SingleSettlement): Promise<SettleReply>;
 
   /** The same for several attempts whose Workers do not need the replies. */
   settleMany(settlements: SingleSettlement[]): Promise<void>;
@@ -233,25 +211,14 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /**
    * Opens a group with its (last) pages; its slots start as soon as permits and lanes allow. The same request, or one
    * with the same Idempotency-Key, finds the group that the first has opened. With `capacity`, the caller executes the
-   * group and claims so many attempts at once; the Worker that finds another's group by its key does not.
+   * group and claims so many attempts at once; the Worker that finds another's group by its key does not. With `graphJson`, a
+   * compiled graph, its slots depend on each other, and its pages have one call for each task.
    */
-  openGroup(request: OpenGroupRequest, pages: CallPage[], capacity?: number | null): Promise<OpenGroupReply>;
-
-  /**
-   * Opens a group whose slots all have the same call: its one page has the call once. Otherwise like `openGroup`. A method of its
-   * own, because an object that knows no such pages cannot read them.
-   */
-  openCopies(request: OpenGroupRequest, pages: CallPage[], capacity: number | null): Promise<OpenGroupReply>;
-
-  /**
-   * Opens a group whose slots depend on each other: `graphJson` is its compiled graph, and its pages have one call for each
-   * task. Otherwise like `openGroup`. A method of its own, because an object that knows no graphs would start every task at once.
-   */
-  openGraph(
+  openGroup(
     request: OpenGroupRequest,
-    graphJson: string,
     pages: CallPage[],
-    capacity: number | null,
+    capacity?: number | null,
+    graphJson?: string | null,
   ): Promise<OpenGroupReply>;
 
   /**

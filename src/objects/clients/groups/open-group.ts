@@ -117,10 +117,7 @@ async function openWithPages(run: RunCaller, openKey: string, upload: Upload, si
     // Of each try anew: the one before may have waited for an object that restarts.
     const sentAtMs = Date.now();
     const request = acceptedAtMs === undefined ? sized : { ...sized, ageMs: sentAtMs - acceptedAtMs, sentAtMs };
-    if (graphJson !== null) return stub.openGraph(request, graphJson, pages, capacity);
-    return opening.isCopied === true
-      ? stub.openCopies(request, pages, capacity)
-      : stub.openGroup(request, pages, capacity);
+    return stub.openGroup(request, pages, capacity, graphJson);
   });
   if (!opened.ok) throw new Refusal(opened.reason);
   return opened;
