@@ -6,7 +6,7 @@
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import recorded from "../support/fixtures/wire.jsonl?raw";
-import { missingIn, Present, type RecordedCall } from "../support/wire/recording.ts";
+import { comparableState, missingIn, Present, type RecordedCall } from "../support/wire/recording.ts";
 
 type Header = { commit: string; recordedAtMs: number };
 
@@ -79,7 +79,8 @@ async function replayed(call: RecordedCall, present: Present, line: number): Pro
     try {
       const reply = await send(call, present);
       present.learnFrom(call.reply, reply);
-      const missing = waits(call.reply) && grants(reply) ? [] : missingIn(reply, call.reply, `${what} reply`);
+      const recordedReply = comparableState(call.reply, reply);
+      const missing = waits(call.reply) && grants(reply) ? [] : missingIn(reply, recordedReply, `${what} reply`);
       if (missing.length === 0 || !REPEATED.has(call.method) || sends === REPEATS_MAX) return missing;
     } catch (error) {
       return [`${what} failed: ${String(error)}`];

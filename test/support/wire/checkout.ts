@@ -23,7 +23,7 @@ export function commitOf(name: string): string {
 export async function versionOf(commit: string, { isRecorded }: { isRecorded: boolean }): Promise<Version> {
   const folder = mkdtempSync(join(tmpdir(), "fanout-version-"));
   try {
-    const args = ["archive", commit, "src", "durable-objects", "stubs", "wrangler.toml"];
+    const args = ["archive", commit, "src", "durable-objects", "stubs", "ui", "wrangler.toml"];
     const archive = execFileSync("git", args, { cwd: ROOT, maxBuffer: ARCHIVE_BYTES_MAX });
     execFileSync("tar", ["-x", "-C", folder], { input: archive });
     symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));

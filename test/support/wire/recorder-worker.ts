@@ -55,7 +55,9 @@ function recordingStub(object: RecordedCall["object"], stub: object): object {
   return new Proxy(stub, {
     get(target, key) {
       const method: unknown = Reflect.get(target, key);
-      if (typeof method !== "function" || typeof key !== "string" || key === "then" || key === "fetch") return method;
+      if (typeof method !== "function" || typeof key !== "string" || key === "then") return method;
+      // Of the stub itself: the runtime refuses a call of it on the proxy.
+      if (key === "fetch") return (...args: unknown[]): unknown => Reflect.apply(method, target, args);
       return async (...args: unknown[]): Promise<unknown> => {
         const call: RecordedCall = { object, method: key, args: copyOf(args), reply: null };
         calls.push(call);

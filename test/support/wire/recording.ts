@@ -91,3 +91,13 @@ export function missingIn(present: unknown, recorded: unknown, path = "reply"): 
     FORMS.has(key) && value !== now[key] ? [`${path}.${key} differs`] : missingIn(now[key], value, `${path}.${key}`),
   );
 }
+
+/** What a group says only while slots of it are queued. */
+const WHILE_QUEUED = new Set(["waitsFor", "queuedAhead"]);
+
+/** The recorded state of a group as far as the present one can have it: time passes, and none of its slots may be queued any more. */
+export function comparableState(recorded: unknown, present: unknown): unknown {
+  const waits = Object.keys(fieldsOf(recorded)).some((key) => WHILE_QUEUED.has(key));
+  if (!waits || fieldsOf(fieldsOf(present)["counts"])["queued"] !== 0) return recorded;
+  return Object.fromEntries(Object.entries(fieldsOf(recorded)).filter(([key]) => !WHILE_QUEUED.has(key)));
+}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { missingIn, Present } from "../../support/wire/recording.ts";
+import { comparableState, missingIn, Present } from "../../support/wire/recording.ts";
 
 describe("a replay", () => {
   it("sends the ids of its own replies in place of the recorded ones, also inside of longer texts", () => {
@@ -42,5 +42,20 @@ describe("what a reader of a recorded reply misses", () => {
     ["the whole reply", null, { a: 1 }, ["reply is null"]],
   ])("is %s", (_, now, before, expected) => {
     expect(missingIn(now, before)).toEqual(expected);
+  });
+});
+
+describe("the recorded state of a group", () => {
+  const recorded = { counts: { queued: 2 }, status: "running", waitsFor: [{ slots: 2 }], queuedAhead: 0 };
+
+  it("says what its slots wait for while some are queued, and no more when none is", () => {
+    expect(comparableState(recorded, { counts: { queued: 1 } })).toEqual(recorded);
+    expect(comparableState(recorded, { counts: { queued: 0 } })).toEqual({ counts: { queued: 2 }, status: "running" });
+  });
+
+  it("is compared as a whole with what is no state of a group", () => {
+    expect(comparableState(recorded, null)).toEqual(recorded);
+    expect(comparableState(recorded, {})).toEqual(recorded);
+    expect(comparableState({ counts: { queued: 2 } }, { counts: { queued: 0 } })).toEqual({ counts: { queued: 2 } });
   });
 });
