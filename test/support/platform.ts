@@ -14,4 +14,4 @@ class Constructed<Env = unknown> {
   }
 }
 
-export { Constructed as DurableObject, Constructed as WorkerEntrypoint };
+export { Constructed as DurableObject, Constructed as WorkerEntrypoint, Constructed as WorkflowEntrypoint };

@@ -3,12 +3,6 @@
  * stands for itself, with a run token as its credential, and is answered with JSON. The protocol is the SDK's, in all its
  * revisions; what is here is who may call, how large a body may be, and where the tools lead.
  */
-import {
-  createMcpHandler,
-  isLegacyRequest,
-  McpServer,
-  WebStandardStreamableHTTPServerTransport,
-} from "@modelcontextprotocol/server";
 import type { Context } from "hono";
 import { requireRun } from "../auth/middleware.ts";
 import { isAllowedOrigin } from "../auth/origins.ts";
@@ -16,10 +10,9 @@ import type { AppEnv } from "../context.ts";
 import { jsonOf, readJsonBytes, shapeFault } from "../../contract/body.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { JSON_VALUES_MAX } from "../../limits.ts";
-import { VERSION } from "../../version.ts";
 import { bodyRoom } from "../body-bound.ts";
 import type { Gateway, Handlers } from "../handler.ts";
-import { offerTools, type Ask } from "./tools.ts";
+import type { Ask } from "./tools.ts";
 
 /** Code of JSON-RPC. */
 const PARSE_ERROR = -32_700;
@@ -35,7 +28,9 @@ export const mcpHandlers = {
     const body = jsonOf(bytes.value);
     if (!body.ok) return c.json({ jsonrpc: "2.0", id: null, error: parseError(body.reason) }, 400);
     if (Array.isArray(body.value)) throw new Refusal(SEVERAL);
-    return await answerTo(c, body.value, askOf(gateway, c));
+    // At the first message: the SDK builds thousands of schemas when it is evaluated, and most isolates serve no message.
+    const { answerTo } = await import("./answer.ts");
+    return await answerTo(withoutBody(c), body.value, askOf(gateway, c));
   },
 } satisfies Partial<Handlers>;
 
@@ -58,32 +53,6 @@ const SEVERAL: Reason = {
     "expected one message, not a list of them; send each in a request of its own, or many prompts with llm_batch",
   param: null,
 };
-
-const INSTRUCTIONS =
-  "Calls of these tools spend the budget of one run. Use llm_batch for independent prompts: they run at the same time.";
-
-/** Answers one message. Its revision decides who reads it. */
-async function answerTo(c: Context<AppEnv>, parsedBody: unknown, ask: Ask): Promise<Response> {
-  const serverFor = (): McpServer => {
-    const server = new McpServer({ name: "fanout", version: VERSION }, { instructions: INSTRUCTIONS });
-    offerTools(server, ask);
-    return server;
-  };
-  const request = withoutBody(c);
-  if (!(await isLegacyRequest(request, parsedBody))) {
-    // Nothing here changes while a client listens, so that a subscription would only hold its request open.
-    const handler = createMcpHandler(serverFor, { legacy: "reject", maxSubscriptions: 0 });
-    return await handler.fetch(request, { parsedBody });
-  }
-  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
-  const server = serverFor();
-  await server.connect(transport);
-  try {
-    return await transport.handleRequest(request, { parsedBody });
-  } finally {
-    await server.close();
-  }
-}
 
 /** The request without its body, which is read. It takes any answer: clients that name none get JSON too. */
 function withoutBody(c: Context<AppEnv>): Request {
