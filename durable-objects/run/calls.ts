@@ -228,6 +228,18 @@ export function settleSingle(
   };
 }
 
+/** What a settlement gets whose run is deleted: nothing is left to charge it to. */
+export const UNKNOWN_ATTEMPT: SettleReply = {
+  known: false,
+  retryInMs: null,
+  costNanoUsd: 0,
+  promptTokens: 0,
+  completionTokens: 0,
+  estimated: false,
+  parallelGroupId: null,
+  remainingNanoUsd: null,
+};
+
 /** The answer of an attempt has begun: calls that share its beginning may start. */
 export function noteBegun({ engine }: Pick<SingleCalls, "engine">, attemptId: string, nowMs: number): void {
   const prefix = engine.attempts.get(attemptId)?.lease.prefix;

@@ -70,7 +70,8 @@ import type { IdempotencyKey, Refused } from "../../src/objects/methods/types.ts
 import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { rootOf } from "./memory/root.ts";
-import { acquire, acquireMany, lendCredit, noteBegun, settleSingle, takeCreditReport, withdraw } from "./calls.ts";
+import { acquire, acquireMany, lendCredit, noteBegun } from "./calls.ts";
+import { settleSingle, takeCreditReport, UNKNOWN_ATTEMPT, withdraw } from "./calls.ts";
 import { budgetDocumentOf, figuresOf, runDocumentOf } from "./document.ts";
 import { endRun } from "./end.ts";
 import { claim } from "./executors/claim.ts";
@@ -263,7 +264,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   reportCredit(report: CreditReport): Promise<CreditReportReply> {
-    return this.#life.submit((reply, nowMs) => reply(takeCreditReport(this.#life.opened, report, nowMs)));
+    return this.#life.submit((reply, nowMs) => {
+      const { run } = this.#life;
+      // A run that is deleted has charged its credit: the instance that still holds it forgets it.
+      reply(run === null ? { kind: "ended" } : takeCreditReport(run, report, nowMs));
+    });
   }
 
   withdraw(callId: string): Promise<void> {
@@ -288,7 +293,8 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   #settle(settlement: SingleSettlement, nowMs: number): SettleReply {
     const { attemptId, stored } = settlement;
-    const run = this.#life.opened;
+    const { run } = this.#life;
+    if (run === null) return UNKNOWN_ATTEMPT;
     if (stored !== null) run.addWrite(() => this.#life.store.putStoredAnswer(stored));
     run.addSignal({ kind: "call", callId: callIdOf(attemptId), attemptId }, { type: "settled" });
     return settleSingle(run, settlement, nowMs);

@@ -1,9 +1,11 @@
 /** Leased credit on real objects: what it saves, and that nothing is lost or counted twice, whatever crashes. */
 import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
-import { describe, expect, it } from "vitest";
+import { env } from "cloudflare:workers";
+import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { CREDIT_TTL_MS } from "../../src/limits.ts";
+import { newRunId, runOf } from "../../src/objects/address.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, storedLeases } from "../support/objects-direct.ts";
+import { crash, storedLeases, SUCCESS } from "../support/objects-direct.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -88,4 +90,19 @@ describe("credit that is not returned", () => {
       kind: "ended",
     });
   });
+});
+
+it("reports and settlements for a run that is deleted end, and do not end its object", async () => {
+  const errors = vi.spyOn(console, "error").mockImplementation(() => undefined);
+  onTestFinished(() => void errors.mockRestore());
+  const deleted = runOf(env, newRunId(env));
+  const report = { creditId: "credit", number: 1, calls: [], returns: true };
+  expect(await deleted.reportCredit(report)).toEqual({ kind: "ended" });
+  expect(await deleted.settle("call.1", SUCCESS)).toMatchObject({
+    known: false,
+    costNanoUsd: 0,
+    remainingNanoUsd: null,
+  });
+  expect(await deleted.settleMany([{ attemptId: "call.2", outcome: SUCCESS, stored: null }])).toBeUndefined();
+  expect(errors).not.toHaveBeenCalled();
 });

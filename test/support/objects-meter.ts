@@ -67,14 +67,26 @@ export function meterObjects(): void {
   meterTimers("setInterval", "clearInterval", "interval");
 }
 
-/** Forgets every object: those that are first seen ringing their alarm belong to earlier tests, and do not count. */
+/**
+ * Forgets every object. Those that are first seen ringing their alarm belong to earlier tests, and do not count; nor do runs that are
+ * not opened from now on: Workers of earlier tests, and of earlier files, go on reporting to theirs.
+ */
 export function resetMeter(): void {
+  openedRuns.clear();
+  countAnew();
+}
+
+/** Counts from zero, with the runs that the test has opened. */
+export function countAnew(): void {
   byId.clear();
   byMethod.clear();
   workerTimers.clear();
 }
 
-/** What all objects did since `resetMeter`. */
+/** Run objects, by their keys in `byId`, that were opened since `resetMeter`. */
+const openedRuns = new Set<string>();
+
+/** What all objects did since `resetMeter` or `countAnew`. */
 export function operations(): Operations {
   const sum = none();
   for (const object of ours()) for (const name of NAMES) sum[name] += object[name];
@@ -146,7 +158,9 @@ function metered(kind: string, instance: object, method: string): Metered {
   const id = `${kind}/${String(ctx.id)}`;
   const known = byId.get(id);
   if (known !== undefined) return known;
-  const fresh: Metered = { ...none(), kind, isOurs: method !== "alarm", holders: new Set(), alarmDelayMs: null };
+  if (kind === "RunObject" && method === "open") openedRuns.add(id);
+  const isOurs = method !== "alarm" && (kind !== "RunObject" || openedRuns.has(id));
+  const fresh: Metered = { ...none(), kind, isOurs, holders: new Set(), alarmDelayMs: null };
   byId.set(id, fresh);
   return fresh;
 }

@@ -10,7 +10,7 @@ import {
 } from "../../../src/limits.ts";
 import { isolatePaces, Paces } from "../../../src/executors/paces.ts";
 import { withTimers } from "../../support/objects-clock.ts";
-import { alarmDelays, awake, resetMeter, type Operations } from "../../support/objects-meter.ts";
+import { alarmDelays, awake, countAnew, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
 import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
 import { quiet } from "./quiet.ts";
@@ -142,7 +142,7 @@ const EVENTS_PER_CALL = 3;
 /** The operations of something that no upstream answers. */
 export async function countAlone(work: () => Promise<unknown>): Promise<Counted> {
   await quiet();
-  resetMeter();
+  countAnew();
   await work();
   return counted(await quiet(), { ...NOTHING, awake: 0 });
 }

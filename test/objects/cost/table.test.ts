@@ -32,6 +32,7 @@ const single = (start: Start, host?: string) => async (key: string) => {
 
 /** What a call costs whose answer its run has recorded. `isNamed`: whether it has an Idempotency-Key. */
 const replayed = (isNamed: boolean) => async (key: string) => {
+  resetMeter();
   const opened = await openRun({ max_parallel: 8, replay: "run" });
   const nameOf = (life: string): string | undefined => (!isNamed ? undefined : `${key}-${life}`);
   // The first of each kind makes tables.
@@ -56,7 +57,10 @@ const COUNT: Record<WayIn, (key: string) => Promise<Counted>> = {
   "/tool_call": single(ways.toolCall, TOOL_HOST),
   "/query, replayed": replayed(false),
   "/query with an Idempotency-Key, replayed": replayed(true),
-  "POST /runs": () => countAlone(() => run(8)),
+  "POST /runs": () => {
+    resetMeter();
+    return countAlone(() => run(8));
+  },
 };
 
 /** Counts without the runs of earlier counts: their alarms ring half a minute later, and what these do would be counted too. */
