@@ -45,6 +45,9 @@ describe.runIf(hasChromium)("the reference", () => {
     await expect.poll(async () => (await heading.boundingBox())?.y ?? Infinity).toBeLessThan(450);
     await page.getByRole("link", { name: "/openapi.json" }).first().click();
     await page.waitForURL(`${world.gateway.url}/openapi.json`);
+    // A browser may ask for an icon beside a document that names none, and tells its console if there is none.
+    const icon = await page.request.get(`${world.gateway.url}/favicon.ico`);
+    expect([icon.status(), icon.headers()["content-type"]]).toEqual([200, "image/svg+xml"]);
     expect(faults).toEqual([]);
   });
 

@@ -47,6 +47,11 @@ export const discovery = family("Discovery", {
     parameters: [idParameter],
   },
   "GET /ui/app.js": page("The script of these pages", "JavaScript", "text/javascript"),
+  "GET /favicon.ico": page(
+    "The icon that browsers ask for beside a document such as `/openapi.json`",
+    "The icon",
+    "image/svg+xml",
+  ),
   "GET /health": {
     ...open("Reports that the gateway responds, and warnings about its configuration", healthDocument),
     guide: "docs/deploy.md",

@@ -57,6 +57,11 @@ const stubs: StubList = {
 };
 
 const openApi = new Prepared(openApiText);
+/** One call that becomes three. */
+const icon = new Prepared(
+  () =>
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2563eb" stroke-width="2"><path d="M2 8h4m0 0 7-5M6 8h7M6 8l7 5"/></svg>',
+);
 const forAgents = new Prepared(() => llmsText(openApiText(), stubs.data));
 
 export const opsHandlers = {
@@ -72,6 +77,7 @@ export const opsHandlers = {
   },
   "GET /limits": (c) => c.json(shownLimits),
   "GET /openapi.json": (c) => openApi.send(c, { "content-type": "application/json" }),
+  "GET /favicon.ico": (c) => icon.send(c, { "content-type": "image/svg+xml" }),
   "GET /llms.txt": (c) => forAgents.send(c, { "content-type": "text/plain; charset=utf-8" }),
   "GET /stubs": (c) => c.json(stubs),
   "GET /stubs/:lang": (c) => {

@@ -46,7 +46,7 @@ const mounted = [
   ),
 ];
 /** Discovery needs no credential. */
-const open = ["/", "/docs", "/health", "/limits", "/llms.txt", "/openapi.json", "/stubs", "/ui"];
+const open = ["/", "/docs", "/favicon.ico", "/health", "/limits", "/llms.txt", "/openapi.json", "/stubs", "/ui"];
 const isOpen = (path: string) => open.includes(path) || /^\/(stubs|ui)\//.test(path);
 
 describe("the viewers' key", () => {
