@@ -98,11 +98,8 @@ it("reports and settlements for a run that is deleted end, and do not end its ob
   const deleted = runOf(env, newRunId(env));
   const report = { creditId: "credit", number: 1, calls: [], returns: true };
   expect(await deleted.reportCredit(report)).toEqual({ kind: "ended" });
-  expect(await deleted.settle("call.1", SUCCESS)).toMatchObject({
-    known: false,
-    costNanoUsd: 0,
-    remainingNanoUsd: null,
-  });
-  expect(await deleted.settleMany([{ attemptId: "call.2", outcome: SUCCESS, stored: null }])).toBeUndefined();
+  const settlement = { attemptId: "call.1", outcome: SUCCESS, stored: null };
+  expect(await deleted.settle(settlement)).toMatchObject({ known: false, costNanoUsd: 0, remainingNanoUsd: null });
+  expect(await deleted.settleMany([settlement])).toBeUndefined();
   expect(errors).not.toHaveBeenCalled();
 });
