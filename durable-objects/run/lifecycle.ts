@@ -31,13 +31,14 @@ import { DONE_CODE } from "../../src/objects/clients/run-socket.ts";
 import type { SocketOwner } from "../../src/objects/methods/sockets.ts";
 import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { rootOf } from "./memory/root.ts";
-import { RunAlarm, type AlarmHost } from "./alarm.ts";
+import { RunAlarm } from "./alarm.ts";
 import { CommitQueue } from "./turns/commit-queue.ts";
 import { lanesDueMs } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
 import { RunMeters } from "./meters.ts";
+import type { AlarmHost } from "./jobs/job.ts";
 import { LeaseRecovery, mustLookAtOnce } from "./lease-recovery.ts";
 import { LogExport, postSpans } from "./log/export.ts";
 import { Followers } from "./log/followers.ts";
@@ -247,10 +248,6 @@ export class RunLifecycle implements AlarmHost {
     const { spent, overrun } = run.engine.ledger;
     await reportSpent(this.#objects, run.settings, { spent: { ...spent }, overrun: { ...overrun } });
     await this.change(() => run.reported());
-  }
-
-  async reportMeters(): Promise<boolean> {
-    return this.run === null || (await this.meters.report(this.run));
   }
 
   /** Reports to the list of runs how far the run is, if that is not known there. Never rejects. */

@@ -30,21 +30,21 @@ export class RunMeters {
     });
   }
 
-  /**
-   * Sends gates what the run has counted: those that may not know that it has counted something, and all when it counts no more.
-   * False if one of them could not be reached.
-   */
-  async report(run: RunState): Promise<boolean> {
-    if (run.isMetered) return true;
+  /** Whether a gate may not know all that it must know of what the run has counted. */
+  owes(run: RunState): boolean {
+    return gatesToTell(run).length > 0;
+  }
+
+  /** Sends gates what the run has counted. It still owes it to those that could not be reached. */
+  async report(run: RunState): Promise<void> {
+    const gates = gatesToTell(run);
+    if (gates.length === 0) return;
     const { isFinal } = run;
-    const gates = isFinal ? meteredGates(run.engine) : owedGates(run.engine);
-    if (gates.length === 0) return true;
     this.#isSending = true;
     const sent = await Promise.allSettled(gates.map((gate) => this.#send(gate, run, isFinal)));
     this.#isSending = false;
     const isDone = sent.every(({ status }) => status === "fulfilled");
     if (isDone && isFinal) await this.#change(() => run.metered());
-    return isDone;
   }
 
   async #send(gate: string, run: RunState, isFinal: boolean): Promise<void> {
@@ -60,4 +60,10 @@ export class RunMeters {
   #change<T>(change: (nowMs: number) => T): Promise<T> {
     return this.#deps.submit((reply, nowMs) => reply(change(nowMs)));
   }
+}
+
+/** The gates that may not know that the run has counted something; and all of them when it counts no more, until they have it. */
+function gatesToTell({ isMetered, isFinal, engine }: RunState): string[] {
+  if (isMetered) return [];
+  return isFinal ? meteredGates(engine) : owedGates(engine);
 }

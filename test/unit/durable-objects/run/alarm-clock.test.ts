@@ -1,156 +1,118 @@
 import { describe, expect, it } from "vitest";
 import {
   AlarmClock,
+  isPressing,
   nextAlarmMs,
-  type AlarmState,
   type AlarmTimes,
+  type Due,
 } from "../../../../durable-objects/run/alarm-clock.ts";
-import {
-  EXECUTOR_LEASE_MS,
-  FOUND_LEASE_TTL_MS,
-  LEASE_TTL_MS,
-  LOST_CALL_MS,
-  NOTIFY_RETRY_MS,
-} from "../../../../src/limits.ts";
+import { LEASE_TTL_MS, NOTIFY_RETRY_MS } from "../../../../src/limits.ts";
 
 const NOW = 1_000_000;
 const EXPIRY = NOW + 3_600_000;
 /** The alarm that fires now may be the one whose handler runs. */
 const SOON = NOW + 1;
 
-const IDLE: AlarmState = {
-  expiresAtMs: EXPIRY,
-  hasWork: false,
-  hasGroups: false,
-  leaseEndMs: null,
-  readyAtMs: null,
-  lapseAtMs: null,
-  mayLookLate: false,
-  childDueMs: null,
-  uploadDueMs: null,
-  toolPermitEndMs: null,
-  mustCallOthers: false,
-  isReservationInDoubt: false,
-  exportDelayMs: null,
-  webhookDelayMs: null,
-  deleteAtMs: null,
-  owesMeters: false,
+/** When each job of the test is due. */
+type World = {
+  expiresAtMs: number | null;
+  lateMs: number | null;
+  punctualMs: number | null;
+  pressingMs: number | null;
 };
 
-function next(run: Partial<AlarmState>, times: Partial<AlarmTimes> = {}): number | null {
-  return nextAlarmMs({ ...IDLE, ...run }, { armedMs: null, requestedMs: null, retryAtMs: null, ...times }, NOW);
+const IDLE: World = { expiresAtMs: EXPIRY, lateMs: null, punctualMs: null, pressingMs: null };
+
+const JOBS: readonly Due<World>[] = [
+  { patience: "late", dueAtMs: ({ expiresAtMs }) => expiresAtMs },
+  { patience: "late", dueAtMs: ({ lateMs }) => lateMs },
+  { patience: "punctual", dueAtMs: ({ punctualMs }) => punctualMs },
+  { patience: "pressing", dueAtMs: ({ pressingMs }) => pressingMs },
+];
+
+function next(world: Partial<World>, times: Partial<AlarmTimes> = {}): number | null {
+  return nextAlarmMs(JOBS, { ...IDLE, ...world }, { armedMs: null, requestedMs: null, retryAtMs: null, ...times }, NOW);
 }
 
 describe("the next alarm of a run", () => {
-  it("is the expiry of an idle run; a run that has ended and is not to be deleted has none", () => {
+  it("is the first of everything that is due; without anything there is none", () => {
     expect(next({})).toBe(EXPIRY);
     expect(next({ expiresAtMs: null })).toBe(null);
-  });
-
-  it("is the first of everything that is due", () => {
-    expect(next({ hasWork: true, leaseEndMs: NOW + 70_000, childDueMs: NOW + 60_000 })).toBe(NOW + 60_000);
-    expect(next({ uploadDueMs: NOW + 5, childDueMs: NOW + 60_000 })).toBe(NOW + 5);
-    expect(next({ expiresAtMs: null, toolPermitEndMs: NOW + 7 })).toBe(NOW + 7);
-    expect(next({ readyAtMs: NOW + 8, lapseAtMs: NOW + 9 })).toBe(NOW + 8);
-    expect(next({ readyAtMs: NOW + 9, lapseAtMs: NOW + 8 })).toBe(NOW + 8);
-    expect(next({ expiresAtMs: null, deleteAtMs: NOW + 9 })).toBe(NOW + 9);
-  });
-
-  it("tells gates what they may not know of, late: the next call tells them sooner", () => {
-    expect(next({ owesMeters: true })).toBe(NOW + LOST_CALL_MS);
-  });
-
-  it("is one lease's term away if groups are open without any lease: their lanes may be lost", () => {
-    expect(next({ hasWork: true })).toBe(NOW + LEASE_TTL_MS);
-  });
-
-  it("is one lease's term away while groups are open, however long the leases of executors with a socket last", () => {
-    const leaseEndMs = NOW + EXECUTOR_LEASE_MS;
-    expect(next({ hasWork: true, hasGroups: true, leaseEndMs })).toBe(NOW + LEASE_TTL_MS);
-    expect(next({ hasWork: true, hasGroups: true, leaseEndMs: NOW + 1 })).toBe(NOW + 1);
-    expect(next({ hasWork: true, hasGroups: false, leaseEndMs })).toBe(leaseEndMs);
-    // What a restart waits for after the alarm must also pass within the minute.
-    expect(LEASE_TTL_MS + FOUND_LEASE_TTL_MS + NOTIFY_RETRY_MS).toBeLessThanOrEqual(60_000);
-  });
-
-  it("is late for single calls whose loss nobody waits for, and is not set again for each", () => {
-    const calls = { hasWork: true, mayLookLate: true, leaseEndMs: NOW + LEASE_TTL_MS };
-    expect(next(calls)).toBe(NOW + LOST_CALL_MS);
-    expect(next(calls, { armedMs: NOW + LOST_CALL_MS - 20_000 })).toBe(null);
-    expect(next({ ...calls, mayLookLate: false }, { armedMs: NOW + LOST_CALL_MS })).toBe(NOW + LEASE_TTL_MS);
-    expect(next({ ...calls, expiresAtMs: NOW + 60_000 })).toBe(NOW + 60_000);
-  });
-
-  it("is at once if others must be called, and a retry's delay away if a reservation is in doubt", () => {
-    expect(next({ mustCallOthers: true })).toBe(SOON);
-    expect(next({ isReservationInDoubt: true })).toBe(NOW + NOTIFY_RETRY_MS);
+    for (const job of ["lateMs", "punctualMs", "pressingMs"] as const) {
+      expect(next({ lateMs: NOW + 70, punctualMs: NOW + 70, pressingMs: NOW + 70, [job]: NOW + 60 })).toBe(NOW + 60);
+    }
   });
 
   it("leaves an alarm that is early enough, for setting it costs a row", () => {
-    expect(next({ uploadDueMs: NOW + 500_000 }, { armedMs: NOW + 400_000 })).toBe(null);
-    expect(next({ uploadDueMs: NOW + 300_000 }, { armedMs: NOW + 400_000 })).toBe(NOW + 300_000);
+    expect(next({ lateMs: NOW + 500_000 }, { armedMs: NOW + 400_000 })).toBe(null);
+    expect(next({ lateMs: NOW + 300_000 }, { armedMs: NOW + 400_000 })).toBe(NOW + 300_000);
   });
 
-  it("does not visit the leases while the alarm is nearer than the end of any new lease", () => {
-    const run: AlarmState = {
-      ...IDLE,
-      hasWork: true,
-      get leaseEndMs(): number | null {
+  it("stays for a late job, unseen, while it is nearer than the end of any new lease", () => {
+    const visited: Due<World> = {
+      patience: "late",
+      dueAtMs: () => {
         throw new Error("the leases were visited");
       },
     };
     const times = { armedMs: NOW + LEASE_TTL_MS, requestedMs: null, retryAtMs: null };
-    expect(nextAlarmMs(run, times, NOW)).toBe(null);
-    expect(() => nextAlarmMs(run, { ...times, armedMs: NOW + LEASE_TTL_MS + 1 }, NOW)).toThrow("visited");
+    expect(nextAlarmMs([visited, ...JOBS], IDLE, times, NOW)).toBe(null);
+    const later = { ...times, armedMs: NOW + LEASE_TTL_MS + 1 };
+    expect(() => nextAlarmMs([visited, ...JOBS], IDLE, later, NOW)).toThrow("visited");
+    expect(() => nextAlarmMs([visited, ...JOBS], IDLE, { ...times, requestedMs: NOW + 9 }, NOW)).toThrow("visited");
+    expect(next({ lateMs: NOW + 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(null);
+    expect(next({ lateMs: NOW + 5_000 }, { armedMs: NOW + LEASE_TTL_MS + 1 })).toBe(NOW + 5_000);
   });
 
-  it("is set anew however near it is if something falls due before it, and left if not", () => {
-    expect(next({ readyAtMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
-    expect(next({ readyAtMs: NOW + 10 }, { armedMs: NOW + 10 })).toBe(null);
+  it("is set anew for a punctual job however near it is, and left if that is not before it", () => {
+    expect(next({ punctualMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
+    expect(next({ punctualMs: NOW + 10 }, { armedMs: NOW + 10 })).toBe(null);
+    // A punctual job that is not before the alarm makes no late one punctual.
+    expect(next({ punctualMs: NOW + 10, lateMs: NOW + 5 }, { armedMs: NOW + 10 })).toBe(null);
   });
 
-  it("is set anew however near it is if others must be called or the run is to be deleted", () => {
-    expect(next({ mustCallOthers: true }, { armedMs: NOW + 10 })).toBe(SOON);
-    expect(next({ mustCallOthers: true }, { armedMs: SOON })).toBe(null);
-    expect(next({ expiresAtMs: null, deleteAtMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
+  it("is set anew for a pressing job however near it is, and then for every late one as well", () => {
+    expect(next({ pressingMs: NOW }, { armedMs: NOW + 10 })).toBe(SOON);
+    expect(next({ pressingMs: NOW }, { armedMs: SOON })).toBe(null);
+    expect(next({ expiresAtMs: null, pressingMs: NOW + 3 }, { armedMs: NOW + 10 })).toBe(NOW + 3);
+    expect(next({ pressingMs: NOW + 99, lateMs: NOW + 5 }, { armedMs: NOW + 10 })).toBe(NOW + 5);
   });
 
   it("waits for the retry after jobs failed, unless it is requested", () => {
     const retryAtMs = NOW + NOTIFY_RETRY_MS;
-    expect(next({ mustCallOthers: true }, { retryAtMs })).toBe(retryAtMs);
-    expect(next({ childDueMs: NOW - 1 }, { retryAtMs })).toBe(retryAtMs);
-    expect(next({ uploadDueMs: retryAtMs + 1 }, { retryAtMs })).toBe(retryAtMs + 1);
-    expect(next({ mustCallOthers: true }, { retryAtMs, requestedMs: NOW })).toBe(SOON);
-  });
-
-  it("is the start of an export, unless an alarm is set that is near enough", () => {
-    expect(next({ exportDelayMs: 5_000 })).toBe(NOW + 5_000);
-    expect(next({ webhookDelayMs: 5_000 })).toBe(NOW + 5_000);
-    // A webhook does not wait for an alarm that is only near.
-    expect(next({ webhookDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(NOW + 5_000);
-    expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS + 1 })).toBe(NOW + 5_000);
-    expect(next({ exportDelayMs: 5_000 }, { armedMs: NOW + LEASE_TTL_MS })).toBe(null);
+    expect(next({ pressingMs: NOW }, { retryAtMs })).toBe(retryAtMs);
+    expect(next({ lateMs: NOW - 1 }, { retryAtMs })).toBe(retryAtMs);
+    expect(next({ lateMs: retryAtMs + 1 }, { retryAtMs })).toBe(retryAtMs + 1);
+    expect(next({ pressingMs: NOW }, { retryAtMs, requestedMs: NOW })).toBe(SOON);
   });
 
   it("is never the present millisecond, which may be that of the alarm that fires now, nor a part of one", () => {
     expect(next({}, { requestedMs: NOW })).toBe(SOON);
-    expect(next({ readyAtMs: NOW - 5 })).toBe(SOON);
-    expect(next({ readyAtMs: NOW + 0.5 })).toBe(SOON);
-    expect(next({ readyAtMs: NOW + 7.25 })).toBe(NOW + 8);
+    expect(next({ punctualMs: NOW - 5 })).toBe(SOON);
+    expect(next({ punctualMs: NOW + 0.5 })).toBe(SOON);
+    expect(next({ punctualMs: NOW + 7.25 })).toBe(NOW + 8);
   });
 
   it("is a requested time if nothing is due before it", () => {
     expect(next({}, { requestedMs: NOW + 10 })).toBe(NOW + 10);
-    expect(next({ uploadDueMs: NOW + 5 }, { requestedMs: NOW + 10 })).toBe(NOW + 5);
+    expect(next({ lateMs: NOW + 5 }, { requestedMs: NOW + 10 })).toBe(NOW + 5);
     expect(next({}, { requestedMs: NOW + 10, armedMs: NOW + 10 })).toBe(null);
+  });
+});
+
+describe("what presses", () => {
+  it("is a pressing job that is due, and nothing else", () => {
+    expect(isPressing(JOBS, { ...IDLE, pressingMs: NOW }, NOW)).toBe(true);
+    expect(isPressing(JOBS, { ...IDLE, pressingMs: SOON }, NOW)).toBe(false);
+    expect(isPressing(JOBS, { ...IDLE, lateMs: NOW, punctualMs: NOW }, NOW)).toBe(false);
   });
 });
 
 describe("the alarm of an instance", () => {
   /** An alarm, and the times that it was set to. */
-  function makeClock(): { clock: AlarmClock; set: number[] } {
+  function makeClock(): { clock: AlarmClock<World>; set: number[] } {
     const set: number[] = [];
-    return { clock: new AlarmClock((atMs) => set.push(atMs)), set };
+    return { clock: new AlarmClock(JOBS, (atMs) => set.push(atMs)), set };
   }
 
   it("keeps the earlier of two times for which it was requested, in either order, and is set no more often", () => {
@@ -174,7 +136,7 @@ describe("the alarm of an instance", () => {
 
   it("waits for the retry of jobs that have failed, though it was set to fire at once meanwhile, unless it is requested again", () => {
     const { clock, set } = makeClock();
-    const mustCall = { ...IDLE, mustCallOthers: true };
+    const mustCall = { ...IDLE, pressingMs: NOW };
     clock.fired();
     clock.arm(mustCall, NOW);
     clock.failed(NOW + NOTIFY_RETRY_MS);
