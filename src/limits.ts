@@ -95,6 +95,11 @@ export const OPENED_AT_ONCE_MAX = 2_000;
  * natively, which costs less than a look at each of its characters.
  */
 export const PLAIN_PROMPT_CHARS_MAX = 128;
+/**
+ * Most kinds of calls of a large batch that are priced before its pages are made, each in a few microseconds. Short prompts are of one kind
+ * for each length: those of a body of 500 KB cannot have more.
+ */
+export const PRICED_KINDS_MAX = 1_000;
 /** Bytes of a large body that are read between two pauses of its Worker: a few milliseconds. */
 export const SCAN_SLICE_BYTES = 1024 * 1024;
 /** Largest completion cap that a call may request: above any model's, small enough that tokens × price stays exact. */

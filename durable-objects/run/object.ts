@@ -38,6 +38,7 @@ import type {
   GroupView,
   FloorReply,
   FloorRequest,
+  PricedRequest,
   OpenGroupReply,
   RetryRequest,
   OpenGroupRequest,
@@ -85,6 +86,7 @@ import { appendPlan } from "./groups/append-plan.ts";
 import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { addFloor } from "./groups/floors.ts";
+import { refusalOfBatch } from "./groups/unpaid.ts";
 import { charsOf, dropStaged } from "./groups/open.ts";
 import { stage } from "./requests/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
@@ -329,6 +331,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
 
   stagePages(openKey: string, pages: CallPage[], bodyBytes = 0): Promise<Refused | null> {
     return stage(this.#life, { openKey, pages, bodyBytes });
+  }
+
+  refusalOfBatch(request: PricedRequest): Refused | null {
+    const run = this.#life.active;
+    return "reason" in run ? { ok: false, reason: run } : refusalOfBatch(run, request);
   }
 
   async addFloor(request: FloorRequest): Promise<FloorReply> {

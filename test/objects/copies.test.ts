@@ -6,7 +6,10 @@ import type { RunObject } from "../../src/index.ts";
 import { ITEMS_PER_BATCH_MAX, UNPAID_CALLS_MAX } from "../../src/limits.ts";
 import { crash } from "../support/objects-direct.ts";
 import { late } from "../support/objects-paces.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
 import { expectWhole, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
+
+watchObjects();
 
 /** Rows of a table of a run; 0 = it has no such table. */
 function rowsOf(run: TestRun, table: string): Promise<number> {
@@ -77,5 +80,19 @@ describe("copies of one call", () => {
     const listed = await run.post("/batch", { prompts: Array.from({ length: 5_000 }, (_, at) => `${at}`) });
     expect(listed.status).toBe(422);
     expect([await rowsOf(run, "page"), await rowsOf(run, "slot")]).toEqual([0, 0]);
+  });
+
+  it.each([
+    ["as many as there may be", { prompt: "same", n: ITEMS_PER_BATCH_MAX }],
+    ["tiny prompts", { prompts: Array.from({ length: ITEMS_PER_BATCH_MAX }, (_, at) => `${at % 10}`) }],
+    ["tiny prompts that must all fit", { prompts: Array<string>(5_000).fill("a"), on_budget: "refuse" }],
+  ])("that nobody pays for are refused by one question, and no page of them is sent: %s", async (_, body) => {
+    const run = await openRun({ budget: { usd: 0 } });
+    const { calls } = watched(run.id);
+    const refused = await run.post("/batch", body);
+    expect(refused.status).toBe(422);
+    expect(await refused.json()).toMatchObject({ error: { code: "infeasible", dimension: "usd" } });
+    const sent = ["refusalOfBatch", "stagePages", "openCopies", "openGroup", "dropStaged"];
+    expect(sent.map((method) => calls[method] ?? 0)).toEqual([1, 0, 0, 0, 0]);
   });
 });

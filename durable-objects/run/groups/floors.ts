@@ -22,10 +22,13 @@ import type { ModelTargets } from "../targets.ts";
 /** What floors are counted by: the prices of models, and the answers that are recorded already. */
 export type Priced = ModelTargets & { readonly replay: { hasAnswer: (facts: SlotFacts) => boolean } | null };
 
-type Asked = { request: OpenGroupRequest; graph: CompiledGraph | null };
+type Asked = {
+  request: Pick<OpenGroupRequest, "onBudget" | "count" | "single" | "onExhausted">;
+  graph: CompiledGraph | null;
+};
 
 /** What of a run's settings says what a group does when its budget is used up. */
-type Exhausting = { settings: Pick<RunSettings, "onExhausted"> };
+export type Exhausting = { settings: Pick<RunSettings, "onExhausted"> };
 
 /** Whether a group is refused if it cannot be paid for, and so which of its slots are counted: all, or none. */
 export function hasFloor(run: Exhausting, { request, graph }: Asked): boolean {
@@ -37,7 +40,7 @@ export function hasFloor(run: Exhausting, { request, graph }: Asked): boolean {
 /** Why the budget can never pay for a group with these floors, or for hardly any of its calls; null = it may open. */
 export function floorReason(
   { engine }: Pick<RunState, "engine">,
-  { request }: Pick<Asked, "request">,
+  { request }: { request: Pick<OpenGroupRequest, "onBudget"> },
   floors: readonly SlotFloors[],
 ): Reason | null {
   return request.onBudget === "refuse"
@@ -86,16 +89,17 @@ export class Floors {
     this.#run = run;
   }
 
-  add(facts: SlotFacts): void {
+  /** Adds so many slots with the same facts. */
+  add(facts: SlotFacts, count = 1): void {
     const { dedupeKey } = facts;
     // It gets the answer of an equal one before it.
     if (dedupeKey !== undefined && this.#shared.has(dedupeKey)) return;
-    if (this.#last !== null && isAlike(this.#last.facts, facts)) return void (this.#last.floors.count += 1);
+    if (this.#last !== null && isAlike(this.#last.facts, facts)) return void (this.#last.floors.count += count);
     const target = this.#run.targets.resolve(facts.model);
     // A tool costs nothing.
     if (this.#run.replay?.hasAnswer(facts) === true || "reason" in target || target.tool !== undefined) return;
     const amounts = floorOf({ facts, price: target.price, bounds: target.bounds });
-    const floors = { amounts, count: 1 };
+    const floors = { amounts, count };
     this.#last = { facts, floors };
     this.counted.push(floors);
     if (dedupeKey !== undefined) this.#shared.add(dedupeKey);

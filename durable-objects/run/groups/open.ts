@@ -25,6 +25,7 @@ import { missingLanes } from "../executors/lanes.ts";
 import { floorReason, hasFloor, mayPause } from "./floors.ts";
 import { preparing, type Prepared } from "./prepare.ts";
 import type { RunState } from "../state.ts";
+import type { ModelTargets } from "../targets.ts";
 import type { StoredGroup } from "../store/records.ts";
 import { roomReason } from "../store/room.ts";
 import type { SingleCall } from "../store/singles.ts";
@@ -310,7 +311,7 @@ export function tracedIn({ settings }: Pick<RunState, "settings">, { trace }: Gr
 
 /** Why a group may not be opened; null if it may. A model that a line of a batch names and the run has not fails that line only. */
 export function refusalOf(
-  run: RunState,
+  run: Pick<RunState, "openCounts"> & ModelTargets,
   request: Pick<OpenGroupRequest, "models" | "single" | "batchId">,
 ): Reason | null {
   for (const model of request.batchId === undefined ? request.models : []) {

@@ -36,6 +36,14 @@ export type FloorRequest = {
 /** The floor with these pages, or why the batch can never fit. */
 export type FloorReply = { ok: true; floor: Amounts } | Refused;
 
+/** A batch of many calls before its pages are made: what a run needs to know of it to say whether it may open, and can be paid for. */
+export type PricedRequest = Pick<OpenGroupRequest, "count" | "onBudget" | "onExhausted" | "single" | "models"> & {
+  /** The facts of its calls, each kind once, with their number. */
+  kinds: string[];
+  /** Of the batch. */
+  idempotencyKey: string | null;
+};
+
 /** `ageMs` and `sentAtMs` are those of a single call. */
 export type OpenGroupRequest = CallRules &
   Aged & {

@@ -29,6 +29,7 @@ import type {
   GroupView,
   FloorReply,
   FloorRequest,
+  PricedRequest,
   OpenGroupReply,
   RetryRequest,
   OpenGroupRequest,
@@ -186,6 +187,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
    * @param bodyBytes What of the group is in R2 by now. Absent = the Worker is of an earlier version, and does not say.
    */
   stagePages(openKey: string, pages: CallPage[], bodyBytes?: number): Promise<Refused | null>;
+
+  /** Why a batch of many calls would be refused by its opening, as far as its facts tell; null = they do not. Notes nothing. */
+  refusalOfBatch(request: PricedRequest): Refused | null;
 
   /** Adds pages to the floor of a batch, before they are stored. Stores nothing; a run that has ended refuses. */
   addFloor(request: FloorRequest): Promise<FloorReply>;

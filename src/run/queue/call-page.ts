@@ -79,8 +79,13 @@ export class CallPageBuilder {
   copies(call: { body: CallBody; facts: CallFacts }, count: number): CallPage {
     const line = this.#lineOf(call.body);
     this.totalChars += line.length;
-    const facts: CopiedFacts = { copies: count, row: this.#rowOf(call) };
-    return { firstIndex: 0, facts: JSON.stringify(facts), calls: line };
+    return { firstIndex: 0, facts: this.kind(call.facts, count), calls: line };
+  }
+
+  /** The facts of so many calls that have the same ones. Adds nothing but their models. */
+  kind(facts: CallFacts, count: number): string {
+    const copied: CopiedFacts = { copies: count, row: this.#rowOf({ facts }) };
+    return JSON.stringify(copied);
   }
 
   #lineOf(body: CallBody): string {
@@ -152,10 +157,18 @@ export function placeOf(calls: string): BodyPlace | null {
 
 /** Reads a page's facts; `models` is the group's list. Slots that have the same call have the same facts, one object. */
 export function readFacts(facts: string, models: readonly (string | null)[]): SlotFacts[] {
-  const rows: FactsRow[] | CopiedFacts = JSON.parse(facts);
-  if (Array.isArray(rows)) return factsOfRows(rows, models);
-  const [copied] = factsOfRows([rows.row], models);
-  return copied === undefined ? [] : Array<SlotFacts>(rows.copies).fill(copied);
+  if (!isCopied(facts)) {
+    const rows: FactsRow[] = JSON.parse(facts);
+    return rows.map((row) => slotFactsOf(row, models));
+  }
+  const { slot, count } = readKind(facts, models);
+  return Array<SlotFacts>(count).fill(slot);
+}
+
+/** Reads the facts that so many calls have, as `kind` of the builder writes them. */
+export function readKind(kind: string, models: readonly (string | null)[]): { slot: SlotFacts; count: number } {
+  const { copies, row }: CopiedFacts = JSON.parse(kind);
+  return { slot: slotFactsOf(row, models), count: copies };
 }
 
 /** Whether all slots of a page have the same call: then it has one body. */
@@ -163,18 +176,19 @@ export function isCopied(facts: string): boolean {
   return facts.startsWith("{");
 }
 
-function factsOfRows(rows: readonly FactsRow[], models: readonly (string | null)[]): SlotFacts[] {
-  return rows.map(([promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, extra]) => {
-    const model = models[modelIndex] ?? null;
-    const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
-    if (extra === undefined) return read;
-    const { id, cascade, ...facts } = extra;
-    void id;
-    if (cascade === undefined) return { ...read, ...facts };
-    const { models: laterModels, ...gates } = cascade;
-    const later = laterModels.map((index) => models[index] ?? "");
-    return { ...read, ...facts, cascade: { ...gates, models: later }, laterModels };
-  });
+function slotFactsOf(
+  [promptBytes, messageCount, modelIndex, maxTokens, priority, timeoutMs, mediaParts, extra]: FactsRow,
+  models: readonly (string | null)[],
+): SlotFacts {
+  const model = models[modelIndex] ?? null;
+  const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
+  if (extra === undefined) return read;
+  const { id, cascade, ...facts } = extra;
+  void id;
+  if (cascade === undefined) return { ...read, ...facts };
+  const { models: laterModels, ...gates } = cascade;
+  const later = laterModels.map((index) => models[index] ?? "");
+  return { ...read, ...facts, cascade: { ...gates, models: later }, laterModels };
 }
 
 /** Reads the client's ids of a page's calls. Copies have none. */

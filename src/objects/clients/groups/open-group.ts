@@ -22,6 +22,7 @@ import { pause } from "../../../text/bytes/slices.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
 import { loneCalls } from "../lone-calls.ts";
+import { refuseUnpaid } from "./batch-refusal.ts";
 import { RunningFloor } from "./running-floor.ts";
 import { SendAhead } from "./send-ahead.ts";
 import { settled } from "../settlements.ts";
@@ -68,12 +69,13 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   // The object knows the group by this key: a call whose reply is lost can be repeated.
   const openKey = crypto.randomUUID();
   await settled(objects, runId);
+  const isPriced = await refuseUnpaid(run, opening);
   // The run object reads the calls of graphs itself, to insert outputs, so they are rows.
   const bodies =
     objects.FILES === undefined || opening.graph !== undefined
       ? null
       : bodyUploadTo(objects.FILES, bodiesPrefix(runId, openKey));
-  const upload = { opening, bodies, capacity, traced: trace === undefined ? {} : { trace } };
+  const upload = { opening, bodies, isPriced, capacity, traced: trace === undefined ? {} : { trace } };
   const pending = openWithPages(run, openKey, upload, signal).catch(async (error: unknown) => {
     // Nothing of a batch that is not opened stays stored. If this call is lost as well, the run's alarm drops it.
     const isDropped = await run.callWithRetry<boolean>((stub) => stub.dropStaged(openKey)).catch(() => false);
@@ -93,8 +95,8 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   return opened;
 }
 
-/** `bodies` null = the gateway has no R2: all bodies are rows. */
-type Upload = { opening: Opening; bodies: BodyUpload | null } & Pick<OpenGroupDeps, "capacity"> & {
+/** `bodies` null = the gateway has no R2: all bodies are rows. `isPriced`: the run has counted its floor, which fits. */
+type Upload = { opening: Opening; bodies: BodyUpload | null; isPriced: boolean } & Pick<OpenGroupDeps, "capacity"> & {
     traced: Pick<OpenGroupDeps, "trace">;
   };
 
@@ -165,7 +167,7 @@ async function stage(
   try {
     const { dedupe, rules } = upload.opening;
     // Of equal calls one is paid for, wherever in the batch they are: only the opening knows.
-    const isAdded = rules.onBudget === "refuse" && !dedupe;
+    const isAdded = rules.onBudget === "refuse" && !dedupe && !upload.isPriced;
     const floor = isAdded ? new RunningFloor(run, rules.idempotencyKey?.key ?? null) : null;
     const staged = await stagePages(upload, signal, floor, (pages, chars) => ahead.add(chars, () => send(pages)));
     await ahead.arrived();
