@@ -71,6 +71,7 @@ const known = z.discriminatedUnion("event_type", [
     code: text,
     message: optionalText,
   }),
+  z.object({ ...envelope, ...call, event_type: z.literal("slot_skipped"), code: text, message: text }),
   z.object({
     ...envelope,
     event_type: z.literal("group_completed"),

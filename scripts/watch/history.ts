@@ -33,6 +33,9 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       const why = [`✗ ${event.code}`, ...(event.message === null ? [] : [event.message])].join(" · ");
       return [`${event.parallel_group_id ?? "run"} ${plural(event.count, "call")} ${why}`];
     }
+    // It is on no row of a large group, so both styles tell it at once.
+    case "slot_skipped":
+      return [`${nameOf(event)} – skipped: ${event.code} · ${event.message}`];
     case "retry_scheduled": {
       const delay = durationText(event.delay_ms);
       return [`↻ ${nameOf(event)} attempt ${event.attempt} in ${delay}, after ${event.code}`];

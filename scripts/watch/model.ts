@@ -3,7 +3,7 @@
  * call of a large group when newer ones have ended.
  */
 import type { EventOf, WatchEvent } from "./event.ts";
-import { type ActiveCall, callKey, type GroupView, total, type View } from "./view.ts";
+import { type ActiveCall, callKey, type GroupView, noTally, total, type View } from "./view.ts";
 
 /** Groups in the view: as many as a run may have open. */
 const GROUPS_MAX = 256;
@@ -34,6 +34,8 @@ export function fold(view: View, event: WatchEvent): void {
       return endCall(view, event);
     case "slots_cancelled":
       return endUnstarted(view, event);
+    case "slot_skipped":
+      return skipCall(view, event);
     case "group_completed":
       view.groups.delete(event.parallel_group_id ?? "");
       return;
@@ -65,8 +67,8 @@ function startGroup(view: View, { parallel_group_id: id, count }: EventOf<"group
 function newGroup(view: View, id: string): GroupView {
   const known = view.groups.get(id);
   if (known !== undefined) return known;
-  const tally = { ok: 0, failed: 0, cancelled: 0 };
-  const group = { id, count: 0, tally, active: new Map(), ended: new Map(), failures: [] };
+  const calls = { active: new Map(), ended: new Map(), skipped: new Map() };
+  const group = { id, count: 0, tally: noTally(), ...calls, failures: [] };
   view.groups.set(id, group);
   keepNewest(view.groups, GROUPS_MAX);
   return group;
@@ -125,6 +127,16 @@ function endUnstarted(view: View, event: EventOf<"slots_cancelled">): void {
   view.tally[event.status] += event.count;
   const group = groupOf(view, event);
   if (group !== null) group.tally[event.status] += event.count;
+}
+
+function skipCall(view: View, event: EventOf<"slot_skipped">): void {
+  view.tally.skipped += 1;
+  const group = groupOf(view, event);
+  if (group === null) return;
+  group.tally.skipped += 1;
+  group.skipped.set(callKey(event), event.code);
+  keepNewest(group.skipped, CALLS_ENDED_KEPT);
+  growToKnown(group);
 }
 
 function groupOf(view: View, event: { parallel_group_id: string | null }): GroupView | null {

@@ -87,11 +87,12 @@ function groupLine(group: GroupView): string {
 }
 
 /** "40 ok", "2 failed"; counts of zero are omitted. */
-function talliesOf({ ok, failed, cancelled }: Tally): string[] {
+function talliesOf({ ok, failed, cancelled, skipped }: Tally): string[] {
   const counts: [number, string][] = [
     [ok, "ok"],
     [failed, "failed"],
     [cancelled, "cancelled"],
+    [skipped, "skipped"],
   ];
   return counts.flatMap(([count, word]) => (count > 0 ? [`${countText(count)} ${word}`] : []));
 }
@@ -138,7 +139,9 @@ function allLines(group: GroupView, active: (key: string, call: ActiveCall) => s
     const running = group.active.get(key);
     if (running !== undefined) return active(key, running);
     const ended = group.ended.get(key);
-    return ended === undefined ? `  ${labelOf(key, group)} ${unknown}` : endedLine(ended, group);
+    if (ended !== undefined) return endedLine(ended, group);
+    const why = group.skipped.get(key);
+    return `  ${labelOf(key, group)} ${why === undefined ? unknown : `${bar(0)} skipped: ${why}`}`;
   });
 }
 

@@ -12,7 +12,12 @@ export type ActiveCall = {
 export type EndedCall = EventOf<"slot_completed">;
 
 /** Numbers of ended calls, by result. */
-export type Tally = { ok: number; failed: number; cancelled: number };
+export type Tally = { ok: number; failed: number; cancelled: number; skipped: number };
+
+/** The tally of a group that has just been announced. */
+export function noTally(): Tally {
+  return { ok: 0, failed: 0, cancelled: 0, skipped: 0 };
+}
 
 export type GroupView = {
   id: string;
@@ -22,6 +27,8 @@ export type GroupView = {
   active: Map<string, ActiveCall>;
   /** The latest, by `callKey`, in the order in which they ended. */
   ended: Map<string, EndedCall>;
+  /** Why calls of a graph do not start: the code of the latest, by `callKey`. */
+  skipped: Map<string, string>;
   failures: EndedCall[];
 };
 
@@ -47,7 +54,7 @@ export function newView(): View {
     status: "open",
     limitUsd: null,
     spentUsd: 0,
-    tally: { ok: 0, failed: 0, cancelled: 0 },
+    tally: noTally(),
     attempts: { ended: 0, latencyMs: 0 },
     groups: new Map(),
     single: new Map(),
@@ -64,8 +71,8 @@ export function queuedIn(group: GroupView): number {
   return Math.max(0, group.count - total(group.tally) - group.active.size);
 }
 
-export function total({ ok, failed, cancelled }: Tally): number {
-  return ok + failed + cancelled;
+export function total({ ok, failed, cancelled, skipped }: Tally): number {
+  return ok + failed + cancelled + skipped;
 }
 
 /** Attempts in flight. */

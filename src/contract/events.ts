@@ -27,6 +27,7 @@ const OWN = new Set([
   "throttled",
   "slot_completed",
   "slots_cancelled",
+  "slot_skipped",
   "budget_refused",
   "escalated",
   "overrun",

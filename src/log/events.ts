@@ -127,10 +127,8 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       };
     case "attempt_ended":
       return attemptFacts(event);
-    case "retry_scheduled": {
-      const code = codeOf(event.reason) ?? CAP_TOO_LOW;
-      return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
-    }
+    case "retry_scheduled":
+      return retryFacts(event);
     case "throttled":
       return throttleFacts(event);
     case "slot_completed":
@@ -139,6 +137,8 @@ function factsOf(event: Exclude<RunEvent, { event: "client" }>): object {
       const { code, message } = toWire(event.reason).error;
       return { count: event.count, status: event.status, code, message };
     }
+    case "slot_skipped":
+      return skippedFacts(event);
     case "budget_refused":
       return { ...call(event), ...budgetFacts(event.reason) };
     case "escalated":
@@ -164,6 +164,16 @@ function attemptFacts(event: Extract<RunEvent, { event: "attempt_ended" }>): obj
   const upstream_code = upstreamCodeOf(event.reason);
   const ended = { outcome, code, upstream_code, capped_by: event.cappedBy, latency_ms, estimated };
   return { ...attempt(event), ...ended, charged: shown(event.charged) };
+}
+
+function retryFacts(event: Extract<RunEvent, { event: "retry_scheduled" }>): object {
+  const code = codeOf(event.reason) ?? CAP_TOO_LOW;
+  return { ...call(event), attempt: event.attempt, delay_ms: event.delayMs, code };
+}
+
+function skippedFacts(event: Extract<RunEvent, { event: "slot_skipped" }>): object {
+  const { code, message } = toWire(event.reason).error;
+  return { ...call(event), code, message };
 }
 
 /** The figures of a budget that does not cover an attempt. */

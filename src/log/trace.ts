@@ -93,6 +93,7 @@ export class Trace {
       case "escalated":
         if (event.undecided === true) return [this.#instant(event, { code: VOTE_UNDECIDED })];
         return [this.#instant(event, { ...nameOf(event), code: codeOf(event.reason) })];
+      case "slot_skipped":
       case "budget_refused":
         return [this.#instant(event, { ...nameOf(event), code: codeOf(event.reason) })];
       case "overrun":

@@ -105,6 +105,8 @@ export type RunEvent =
       trace?: TraceContext;
     } & CallName)
   | { event: "slots_cancelled"; count: number; status: "cancelled" | "failed"; reason: Reason }
+  /** A call of a graph does not start, because of what its task depends on. */
+  | ({ event: "slot_skipped"; reason: Reason } & CallName)
   | ({ event: "budget_refused"; reason: Reason } & CallName)
   /**
    * A call of the most important tier has failed, and nothing answers for it. `undecided`: the votes of the group decide nothing

@@ -1,6 +1,7 @@
 /** Graphs whose tasks start by what others have answered: branches, their else, and what merges them. The provider repeats prompts. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { logOf } from "./following.ts";
 import { errorOf, startWorld, type RunAccess, type World } from "./world.ts";
 
 let world: World;
@@ -70,6 +71,24 @@ describe("a condition on an output", () => {
       expect(lines.text).toContain('"completed":3,"failed":0,"cancelled":0,"skipped":2');
     },
   );
+
+  it("is told in the log at once for each call that it skips, while the graph still runs", async () => {
+    const run = await open();
+    const tasks = [...branching('{"score": 0.1}'), { id: "slow", prompt: "{{fault/hang}}" }];
+    const opened = await run.send("/dag", { json: { tasks }, headers: { prefer: "respond-async" } });
+    const skipped = async () =>
+      (await logOf(run))
+        .filter(({ event_type }) => event_type === "slot_skipped")
+        .map(({ index, code }) => [index, code]);
+    await expect.poll(skipped).toEqual([
+      [1, "condition_not_met"],
+      [3, "condition_not_met"],
+    ]);
+    const at = opened.headers.get("location") ?? "";
+    expect((await run.send(at)).json).toMatchObject({ status: "running" });
+    await run.send(at, { method: "DELETE" });
+    expect(await skipped()).toHaveLength(2);
+  });
 
   it("starts neither branch if the judged task fails: that is a failure", async () => {
     const done = await dag(branching("{{status/400}}"));

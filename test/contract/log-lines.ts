@@ -74,6 +74,7 @@ const FACTS = {
     timestamps: z.strictObject({ llm_call_start: iso, llm_call_end: iso }),
   },
   slots_cancelled: { count: z.int(), status: z.enum(["cancelled", "failed"]), code: z.string(), message: z.string() },
+  slot_skipped: { ...call, code: z.string(), message: z.string() },
   group_completed: {
     count: z.int(),
     status: z.enum(["completed", "partial", "failed", "cancelled", "escalated"]),
@@ -156,6 +157,7 @@ export const ownLine = z.discriminatedUnion("event_type", [
   lineSchema("throttled"),
   lineSchema("slot_completed"),
   lineSchema("slots_cancelled"),
+  lineSchema("slot_skipped"),
   lineSchema("group_completed"),
   lineSchema("budget_refused"),
   lineSchema("overrun"),

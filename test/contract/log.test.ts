@@ -65,6 +65,11 @@ describe("GET /runs/:id/log", () => {
       const group = groupOf(await run.send("/batch", { json: { prompts } }));
       await run.send("/query", { json: { prompt: "dear", max_tokens: 16 } });
       await run.send("/tool_call", { json: { tool_name: "echo" } });
+      const chain = [
+        { id: "a", prompt: "{{status/400}} no" },
+        { id: "b", prompt: "{{a.output}}" },
+      ];
+      await run.send("/dag", { json: { tasks: chain } });
       const { at } = await openGroup(run, { prompts: ["{{fault/hang}} 1", "{{fault/hang}} 2", "3"], concurrency: 2 });
       await expect.poll(() => world.upstream.counters.inFlight).toBe(2);
       await run.send(at, { method: "DELETE" });

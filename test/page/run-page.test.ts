@@ -280,6 +280,28 @@ describe.runIf(hasChromium)("the graph of a run", () => {
     expect(faults).toEqual([]);
   });
 
+  it("shows a task that a condition skips at once, while another one runs", async () => {
+    const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
+    const branch = [
+      { id: "rate", prompt: '{"score": 0.1}' },
+      { id: "accept", prompt: "yes", run_if: { task: "rate", json: "$.score > 0.5" } },
+      { id: "slow", prompt: "{{fault/hang}} a" },
+    ];
+    const opened = await run.send("/dag", { json: { tasks: branch }, headers: { prefer: "respond-async" } });
+    const { page } = await pageOf(run);
+    const boxes = page.getByRole("region", { name: "Graph" }).locator("svg [role=button]");
+    const labels = () => boxes.evaluateAll((all) => all.map((each) => each.querySelector("title")?.textContent ?? ""));
+    await expect
+      .poll(labels)
+      .toEqual([
+        expect.stringMatching(/^rate: completed/),
+        expect.stringMatching(/^accept: skipped$/),
+        expect.stringMatching(/^slow: running/),
+      ]);
+    expect(await figuresIn(page, "Progress")).toMatchObject({ "not started": "1" });
+    await run.send(opened.headers.get("location") ?? "", { method: "DELETE" });
+  });
+
   it("follows tasks as they begin and end, and those that a change adds", async () => {
     const run = await world.openRun({ default_model: "up-1", budget: { usd: 1 } });
     const waiting = [

@@ -130,6 +130,14 @@ export class GraphUnderTest {
     return this.#drawnIndexes().filter((index) => this.#rows.slot(slotIdOf(SEQ, index)) !== null).length;
   }
 
+  /** The slots that the log says do not start, in the order of their indexes. */
+  get skippedInLog(): (number | null)[] {
+    const events = [...[...this.#rows.logRows(0)].flatMap((row) => row.events), ...this.#rows.logTail()];
+    return events
+      .flatMap((each) => (each.event === "slot_skipped" ? [each.index] : []))
+      .sort((a, b) => (a ?? 0) - (b ?? 0));
+  }
+
   /** Each slot as its row has it. */
   outcome(): Pick<ReferenceSlot, "state" | "text">[] {
     const absent = this.#rows.result(SEQ)?.graph?.absent ?? [];

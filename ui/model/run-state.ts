@@ -14,6 +14,8 @@ export type GroupState = {
   /** Those of its calls that have begun, in that order. */
   calls: Call[];
   ended: number;
+  /** Calls of a graph that do not start, by index. */
+  skipped: Set<number>;
   status: string | null;
   /** The group whose calls it makes once more; null = none. */
   retryOf: string | null;
@@ -93,10 +95,11 @@ export class RunState {
     return sum;
   }
 
-  /** Calls of ended groups that have no line of their own: nothing was left for them to do. */
+  /** Calls that graphs have skipped, and those of ended groups that have no line of their own: nothing was left for them to do. */
   get skipped(): number {
     let sum = 0;
-    for (const { endMs, count, ended } of this.groups.values()) if (endMs !== null) sum += Math.max(0, count - ended);
+    for (const { endMs, count, ended, skipped } of this.groups.values())
+      sum += endMs === null ? skipped.size : Math.max(0, count - ended);
     return sum;
   }
 
@@ -136,6 +139,8 @@ export class RunState {
         return this.#callEnded(line);
       case "slots_cancelled":
         return this.#callsCancelled(line);
+      case "slot_skipped":
+        return this.#callSkipped(line);
       case "child_opened": {
         const id = textOf(fields, "child_run_id") ?? "";
         const reservedUsd = numberOf(objectOf(fields, "reserved"), "usd");
@@ -178,8 +183,17 @@ export class RunState {
   #groupAt(id: string, atMs: number): GroupState {
     const known = this.groups.get(id);
     if (known !== undefined) return known;
-    const seen = { calls: [], ended: 0, status: null, retryOf: null, tasks: null, taskOf: null };
-    const group: GroupState = { id, number: this.groups.size + 1, startMs: atMs, endMs: null, count: 0, ...seen };
+    const seen = { calls: [], ended: 0, skipped: new Set<number>(), status: null };
+    const told = { retryOf: null, tasks: null, taskOf: null };
+    const group: GroupState = {
+      id,
+      number: this.groups.size + 1,
+      startMs: atMs,
+      endMs: null,
+      count: 0,
+      ...seen,
+      ...told,
+    };
     this.groups.set(id, group);
     return group;
   }
@@ -252,6 +266,12 @@ export class RunState {
     this.counts[textOf(fields, "status") === "failed" ? "failed" : "cancelled"] += count;
     const state = group === null ? undefined : this.groups.get(group);
     if (state !== undefined) state.ended += count;
+  }
+
+  /** It has no row: it never waited for a permit. */
+  #callSkipped({ group, fields }: LogLine): void {
+    const state = group === null ? undefined : this.groups.get(group);
+    if (typeof fields["index"] === "number") state?.skipped.add(fields["index"]);
   }
 
   #addFailure(call: Call): void {

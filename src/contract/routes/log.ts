@@ -18,7 +18,7 @@ export const logLine = z
     event_type: z.string().meta({
       description:
         "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
-        "slots_cancelled, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
+        "slots_cancelled, slot_skipped, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
         "run_closed, or the type of a client's own event",
     }),
   })

@@ -213,6 +213,10 @@ function emitSlotEnd(
   times: { startedAtMs: number | null; endedAtMs: number },
 ): void {
   const { state: status, attempts, reason, model, finishReason, cappedBy } = record;
+  if (status === "skipped" && reason !== null) {
+    const event = { event: "slot_skipped", ...slotName(group, record.id), reason } as const;
+    state.log.add(event, group.parallelGroupId, times.endedAtMs);
+  }
   if (status !== "completed" && status !== "failed" && status !== "cancelled") return;
   const capped = cappedBy === undefined ? {} : { cappedBy };
   const replayed = record.replay?.of === undefined ? {} : { replayed: true as const };

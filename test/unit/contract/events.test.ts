@@ -100,6 +100,7 @@ describe("the name of a client's event", () => {
     "throttled",
     "slot_completed",
     "slots_cancelled",
+    "slot_skipped",
     "budget_refused",
     "overrun",
     "tool_called",

@@ -237,6 +237,15 @@ const CASES: [RunEvent, object][] = [
     { event_type: "slots_cancelled", count: 5, status: "cancelled", code: "cancelled", message: "by the test" },
   ],
   [
+    { event: "slot_skipped", ...SLOT, reason: { reason: "condition_not_met", dependency: "ask" } },
+    {
+      event_type: "slot_skipped",
+      ...SLOT_SHOWN,
+      code: "condition_not_met",
+      message: expect.stringContaining('the task "ask"'),
+    },
+  ],
+  [
     { event: "confirmation_awaited", quote: { worstNanoUsd: 2_500_000, likelyNanoUsd: 1_000_000, calls: 7 } },
     { event_type: "confirmation_awaited", quote: { worst_usd: 0.0025, likely_usd: 0.001, calls: 7 } },
   ],

@@ -166,6 +166,7 @@ describe("a trace", () => {
       [0, { event: "retry_scheduled", ...slot(1), attempt: 2, delayMs: 500, reason: FAILED }],
       [1, { event: "throttled", upstream: "acme", retryAfterMs: 900 }],
       [2, { event: "slots_cancelled", count: 3, status: "cancelled", reason: { reason: "cancelled", message: "x" } }],
+      [3, { event: "slot_skipped", ...slot(4), reason: { reason: "condition_not_met", dependency: "a" } }],
       [3, { event: "run_closed", status: "closed" }, null],
     ]);
     const instants = events.filter(({ ph }) => ph === "i").map(({ name, args }) => [name, args]);
@@ -173,6 +174,7 @@ describe("a trace", () => {
       ["retry_scheduled", { index: 1, delay_ms: 500, code: "upstream_error" }],
       ["throttled", { upstream: "acme", retry_after_ms: 900 }],
       ["slots_cancelled", { count: 3, code: "cancelled" }],
+      ["slot_skipped", { index: 4, code: "condition_not_met" }],
       ["run_closed", { status: "closed" }],
     ]);
   });

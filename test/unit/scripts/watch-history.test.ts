@@ -152,6 +152,11 @@ describe("historyOf other events", () => {
       `${GROUP} 12 calls ✗ budget_exhausted · USD budget exceeded`,
     ],
     [
+      "slot_skipped",
+      { ...call, code: "condition_not_met", message: "a condition does not hold" },
+      `${GROUP} #3 – skipped: condition_not_met · a condition does not hold`,
+    ],
+    [
       "escalated",
       { ...call, tier: "P0", code: "upstream_error", message: "no" },
       `‼ P0 failed: ${GROUP} #3 ✗ upstream_error · no`,

@@ -67,6 +67,20 @@ describe("render", () => {
     ]);
   });
 
+  it("shows at once which calls of a graph do not start", () => {
+    const log = new RunLogWriter();
+    log.groupStarted(3);
+    log.completed({ index: 0 }, { ms: 1_000 });
+    log.add("slot_skipped", { group: GROUP, index: 2, call_id: null, code: "condition_not_met", message: "no" });
+    expect(render(viewOf(log), frame)).toEqual([
+      `${GROUP} [██████····] 2/3 · 1 queued · 1 ok · 1 skipped`,
+      "  #0 [██████████] ✓ 1.00s · sim/echo · $0.0004",
+      "  #1 [··········] queued",
+      "  #2 [··········] skipped: condition_not_met",
+      "run_1 · open · $0 spent · 0 in flight · 1 ok · 1 skipped",
+    ]);
+  });
+
   it("moves a single call into the group that it turns out to belong to", () => {
     const log = new RunLogWriter();
     log.started({ call_id: "call_a" }, { group: null });

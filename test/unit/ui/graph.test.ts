@@ -130,12 +130,15 @@ describe("the layout of a graph", () => {
 
 describe("the tasks of a graph that runs", () => {
   const lines = (): Lines => new Lines().add(0, "group_started", { count: 6, tasks: 4 });
-  const view = (log: Lines, nowMs: number, hasEnded = false) =>
-    viewOf(DIAMOND, callsOf(log).calls, { nowMs, hasEnded });
+  const view = (log: Lines, nowMs: number, hasEnded = false) => {
+    const state = callsOf(log);
+    const skipped = state.groups.get(GROUP)?.skipped ?? new Set();
+    return viewOf(DIAMOND, state.calls, { nowMs, hasEnded, skipped });
+  };
 
   it("have the state of their calls", () => {
     const log = lines().started(0, 0).ended(10, 0).completed(10, 0).started(10, 1).ended(15, 1).completed(15, 1);
-    log.started(10, 4).ended(30, 4, { outcome: "rejected" }).completed(30, 4, "failed", "no");
+    log.started(10, 4).ended(30, 4, { outcome: "rejected" }).completed(30, 4, "failed", "no").skipped(30, 5);
     const now = view(log, 40);
     expect(now.tasks.map(({ state, begun, ended }) => [state, begun, ended])).toEqual([
       ["completed", 1, 1],
@@ -170,6 +173,8 @@ describe("the tasks of a graph that runs", () => {
   it("are counted as ended with their graph, if they did not start", () => {
     const log = lines().started(0, 0).ended(10, 0).completed(10, 0);
     expect(callsOf(log)).toMatchObject({ total: 6, endedCalls: 1, skipped: 0 });
+    log.skipped(15, 5);
+    expect(callsOf(log)).toMatchObject({ total: 6, endedCalls: 2, skipped: 1 });
     log.add(20, "group_completed", { count: 6, status: "partial" });
     expect(callsOf(log)).toMatchObject({ total: 6, endedCalls: 6, skipped: 5 });
   });

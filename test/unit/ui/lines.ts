@@ -42,6 +42,11 @@ export class Lines {
     };
     return this.add(atMs, "slot_completed", { index, call_id: null, ...result });
   }
+
+  skipped(atMs: number, index: number): this {
+    const why = { code: "dependency_failed", message: `why ${index}` };
+    return this.add(atMs, "slot_skipped", { index, call_id: null, ...why });
+  }
 }
 
 /** What the page knows once it has read the lines. */

@@ -6,7 +6,7 @@ import { outlineOf } from "../../../src/http/replies/graph/outline.ts";
 import { readOutline } from "../../../ui/model/graph/outline.ts";
 import { viewOf } from "../../../ui/model/graph/task-states.ts";
 
-import { Lines, stateOf } from "./lines.ts";
+import { GROUP, Lines, stateOf } from "./lines.ts";
 
 type Short = Partial<Omit<CompiledTask, "id" | "first" | "rank">>;
 
@@ -29,19 +29,24 @@ function after(
   const frontier = new Frontier(
     graph,
     () => 2,
-    () => true,
+    () => false,
   );
   frontier.start();
   const lines = new Lines().add(0, "group_started", { count: graph.slots, tasks: graph.tasks.length });
   const skipped = new Set<number>();
   for (const [index, status] of ends) {
     lines.started(1, index).ended(2, index).completed(2, index, status);
-    for (const { index: slot } of frontier.ended(index, status).skipped) skipped.add(slot);
+    for (const { index: slot } of frontier.ended(index, status).skipped) {
+      skipped.add(slot);
+      lines.skipped(2, slot);
+    }
   }
   const rest = { schedule: "fifo", onError: "continue", inject: "template", version: 1 } as const;
   const outline = readOutline(outlineOf({ id: "g", status: "running" }, { ...graph, ...rest }));
   if (outline === null) throw new Error("not an outline");
-  const { tasks: views } = viewOf(outline, stateOf(lines).calls, { nowMs: 10, hasEnded: false });
+  const state = stateOf(lines);
+  const told = state.groups.get(GROUP)?.skipped ?? new Set();
+  const { tasks: views } = viewOf(outline, state.calls, { nowMs: 10, hasEnded: false, skipped: told });
   const shown = views.filter(({ state }) => state === "skipped").map(({ task }) => task.id);
   const dropped = graph.tasks.filter(({ first }) => skipped.has(first) || frontier.isAbsent(first));
   return { shown, skipped: dropped.map(({ id }) => id), states: views.map(({ state }) => state) };
@@ -58,6 +63,17 @@ describe("a task is shown as skipped", () => {
       ["never", "nor"],
     ]);
     expect(states).toEqual(["failed", "skipped", "skipped", "idle", "idle"]);
+  });
+
+  it("not while a share of its dependencies may do, of which a condition has skipped one", () => {
+    const tasks: Record<string, Short> = {
+      a: {},
+      b: {},
+      unmet: { dependencies: [0], runIf: { condition: { task: 0, test: { kind: "equals", text: "x" } } } },
+      most: { dependencies: [1, 2], runIf: { atLeast: 0.8 } },
+    };
+    const { shown, skipped } = after(tasks, [0, "completed"]);
+    expect([shown, skipped]).toEqual([["unmet"], ["unmet"]]);
   });
 
   it("unless its run_if still holds", () => {
@@ -96,7 +112,7 @@ describe("a task is shown as skipped", () => {
     expect(after(tasks, ...all)).toMatchObject({ shown: ["last"], skipped: ["last"] });
   });
 
-  it("if one call of a foreach failed on which it depends, but not of its source if it follows that", () => {
+  it("once a foreach has ended on which it depends, and as a pipeline with the last of its calls", () => {
     const each = { source: 0, path: [] };
     const tasks = {
       find: {},
@@ -104,7 +120,13 @@ describe("a task is shown as skipped", () => {
       follow: { dependencies: [1], slots: 2, foreach: { source: 1, path: [], elementwise: true as const } },
       report: { dependencies: [1] },
     };
-    expect(after(tasks, [0, "completed"], [1, "failed"]).shown).toEqual(["report"]);
+    expect(after(tasks, [0, "completed"], [1, "failed"]).shown).toEqual([]);
+    expect(after(tasks, [0, "completed"], [1, "failed"], [2, "completed"]).shown).toEqual(["report"]);
     expect(after(tasks, [0, "failed"])).toMatchObject({ shown: ["each", "follow", "report"] });
+    const both = [
+      [1, "failed"],
+      [2, "failed"],
+    ] as const;
+    expect(after(tasks, [0, "completed"], ...both).shown).toEqual(["follow", "report"]);
   });
 });

@@ -38,11 +38,11 @@ export type GraphView = {
   criticalMs: number;
 };
 
-/** `calls`: those of the graph's group, of which each has the index of its slot. */
+/** `calls`: those of the graph's group, of which each has the index of its slot. `skipped`: the slots that the log says do not start. */
 export function viewOf(
   { tasks, slots }: Outline,
   calls: readonly Call[],
-  { nowMs, hasEnded }: { nowMs: number; hasEnded: boolean },
+  { nowMs, hasEnded, skipped: skippedSlots }: { nowMs: number; hasEnded: boolean; skipped: ReadonlySet<number> },
 ): GraphView {
   const places = positionsBySlot(tasks, slots);
   const sums = tasks.map(() => new TaskSum());
@@ -52,6 +52,10 @@ export function viewOf(
     if (call.index === null || position === undefined) continue;
     sums[position]?.add(call, nowMs);
     latencyMs[call.index] = latencyMsOf(call, nowMs);
+  }
+  for (const index of skippedSlots) {
+    const sum = sums[places[index] ?? tasks.length];
+    if (sum !== undefined) sum.skipped += 1;
   }
   const skipped = hasEnded ? new Set<number>() : skippedIn(tasks, sums);
   if (!hasEnded) foresee(tasks, { sums, skipped }, latencyMs);
@@ -65,12 +69,10 @@ export function viewOf(
 }
 
 function skippedIn(tasks: readonly Task[], sums: readonly TaskSum[]): ReadonlySet<number> {
-  // Only a call that did not complete, or an alternative that is not needed, lets a task be skipped.
-  const mayBe =
-    sums.some(({ ended, completed }) => ended > completed) || tasks.some(({ alternatives }) => alternatives);
+  const mayBe = sums.some(({ skipped }) => skipped > 0) || tasks.some(({ alternatives }) => alternatives);
   const links = linksOf(tasks);
   const ordered = mayBe ? orderOf(links) : null;
-  return ordered?.ok === true ? skippedTasks(tasks, sums, { links, order: ordered.order }) : new Set();
+  return ordered?.ok === true ? skippedTasks(tasks, sums, ordered.order) : new Set();
 }
 
 /** What has not begun takes as long as its estimate says, or as the calls that have ended did on average. */
@@ -98,6 +100,8 @@ class TaskSum {
   ended = 0;
   latencyMs = 0;
   completed = 0;
+  /** Slots of it that do not start. */
+  skipped = 0;
   #failed = 0;
   #costUsd = 0;
   #startMs = Infinity;
@@ -134,7 +138,7 @@ class TaskSum {
     if (this.begun === 0) return isSkipped ? "skipped" : "idle";
     // The log does not say how many elements a list has: of several calls the last may be still to come.
     const isOne = slots === 1 && each === undefined;
-    if (this.ended < this.begun || (!isOne && !hasEnded && this.ended < slots)) return "running";
+    if (this.ended < this.begun || (!isOne && !hasEnded && this.ended + this.skipped < slots)) return "running";
     if (this.completed === this.begun) return "completed";
     if (this.completed > 0) return "partial";
     return this.#failed > 0 ? "failed" : "cancelled";

@@ -50,7 +50,7 @@ function Graph({ group, state, nowMs, load, named, retry }: Props & { group: Gro
   const outline = useSignal<Outline | null>(null);
   const hasEnded = group.endMs !== null;
   const known = outline.value?.slots ?? 0;
-  const { calls } = group;
+  const { calls, skipped } = group;
   // A changed graph has calls that an older outline does not know.
   const isOutdated = calls.some(({ index }) => index !== null && index >= known);
   useEffect(() => {
@@ -69,7 +69,7 @@ function Graph({ group, state, nowMs, load, named, retry }: Props & { group: Gro
   }, [hasEnded, isOutdated]);
   const layout = useMemo(() => (outline.value === null ? null : layoutOf(outline.value)), [outline.value]);
   if (outline.value === null || layout === null) return null;
-  const view = viewOf(outline.value, calls, { nowMs, hasEnded });
+  const view = viewOf(outline.value, calls, { nowMs, hasEnded, skipped });
   return (
     <>
       <p class="dim">{pathText(view, hasEnded)}</p>
