@@ -15,7 +15,7 @@ import {
   valueEnd,
 } from "./grammar.ts";
 import { keyAt } from "./key.ts";
-import { describeFault, jsonFault } from "./validate.ts";
+import { describeFault, jsonFault, jsonFaultInSlices, type JsonFault, type Marks } from "./validate.ts";
 
 export type Kind = "object" | "array" | "text" | "number" | "boolean" | "null";
 
@@ -41,9 +41,25 @@ export type Scan = { ok: true; object: JsonObject } | { ok: false; problem: stri
 
 /** Validates a whole text and reads its top-level object. A problem begins with "is not JSON" or "expected". */
 export function scanObject(bytes: Uint8Array): Scan {
-  const marks: number[] = [];
-  // One member more than the limit is marked, which shows that there are too many.
-  const fault = jsonFault(bytes, marks, JSON_MEMBERS_MAX + 1);
+  const marks = newMarks();
+  return scanOf(bytes, jsonFault(bytes, marks), marks);
+}
+
+/** The same of a large text, with a pause behind each `sliceBytes` that are validated. */
+export function* scanObjectInSlices(bytes: Uint8Array, sliceBytes: number): Generator<void, Scan, void> {
+  const marks = newMarks();
+  const fault = yield* jsonFaultInSlices(bytes, sliceBytes, marks);
+  // The lines before a fault are counted in one piece.
+  if (fault !== null) yield;
+  return scanOf(bytes, fault, marks);
+}
+
+/** One member more than the limit is marked, which shows that there are too many. */
+function newMarks(): Marks {
+  return { at: [], max: JSON_MEMBERS_MAX + 1 };
+}
+
+function scanOf(bytes: Uint8Array, fault: JsonFault | null, { at: marks }: Marks): Scan {
   if (fault !== null) return { ok: false, problem: describeFault(bytes, fault) };
   const start = skipSpace(bytes, 0);
   if (bytes[start] !== OPEN_OBJECT) return { ok: false, problem: "is not a JSON object" };

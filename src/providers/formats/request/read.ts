@@ -19,7 +19,14 @@ import { JSON_LEVELS_MAX } from "../../../text/json/validate.ts";
 import { excessInSlices } from "../../../text/json/depth.ts";
 import { jsonNormalisedGrowth } from "../../../text/tokens/normalised-bytes.ts";
 import { jsonTokensMax } from "../../../text/tokens/text-bound.ts";
-import { member, numberOf, scanObject, type JsonMember, type JsonObject } from "../../../text/json/scan.ts";
+import {
+  member,
+  numberOf,
+  scanObject,
+  scanObjectInSlices,
+  type JsonMember,
+  type JsonObject,
+} from "../../../text/json/scan.ts";
 import { BETA_HEADER, unlistedBetas } from "./betas.ts";
 import { SPENDS_COMPLETION } from "./field-table.ts";
 import { readFields } from "./fields.ts";
@@ -166,7 +173,7 @@ function* readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | nul
     return refused(scan);
   }
   if (isLarge) yield;
-  const body = scanObject(bytes);
+  const body = isLarge ? yield* scanObjectInSlices(bytes, SCAN_SLICE_BYTES) : scanObject(bytes);
   if (isLarge) yield;
   if (!body.ok) {
     refuse(scan, null, body.problem);

@@ -24,7 +24,8 @@ describe("a large body is read in slices", () => {
     const bytes = chat(8 * SCAN_SLICE_BYTES);
     const { value, pauses } = await sliced(requestReading("chat", bytes));
     expect(value).toEqual(readRequest("chat", bytes));
-    expect(pauses).toBeGreaterThanOrEqual(8);
+    // Its one text is validated, and what normalising adds to it is counted: both in slices.
+    expect(pauses).toBeGreaterThanOrEqual(16);
   });
 
   it("of a batch, with the same calls", async () => {
