@@ -79,7 +79,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Kept answers of a run or on a cassette: equal requests, which answer a call gets. It knows no run.
   recordings: { parts: ["schema"], packages: [] },
   // Rules over answers: votes, merges, early stops. It knows no slot.
-  answers: { parts: ["pattern"], packages: [] },
+  // Equal values have one text, as for schemas.
+  answers: { parts: ["pattern", "schema"], packages: [] },
   tokens: { parts: [], packages: [] },
   // Stored texts: indexes, ranges, splits.
   contexts: { parts: ["tokens"], packages: [] },
@@ -92,7 +93,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // The providers' formats: bytes in, facts out.
   formats: { parts: ["bytes", "images", "json", "sse", "tokens"], packages: [] },
   // JSON Schema: what of it is checked, and how it reaches a model.
-  schema: { parts: ["json", "pattern", "tokens"], packages: [] },
+  schema: { parts: ["json", "pattern", "renewed", "tokens"], packages: [] },
   simulated: { parts: ["json"], packages: [] },
   providers: {
     parts: ["recordings", "json", "formats", "schema", "simulated", "renewed"],
@@ -141,7 +142,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   tools: { parts: ["contract", "json", "providers", "schema"], types: ["core"], packages: [IP] },
   env: { parts: ["providers", "tools", "log", "core"], packages: [ZOD] },
   context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
-  auth: { parts: ["env"], types: ["context", "contract"], packages: [HONO] },
+  auth: { parts: ["env", "renewed"], types: ["context", "contract"], packages: [HONO] },
   openapi: { parts: ["contract"], packages: [ZOD, OPENAPI] },
   http: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
@@ -169,6 +170,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
       "recordings",
       "providers",
       "formats",
+      "renewed",
       "search",
     ],
     types: ["methods"],

@@ -5,7 +5,7 @@
  */
 import { CALL_MS_ASSUMED, FILLS_PER_CALL, MODEL_PACES_KEPT } from "../limits.ts";
 import type { WorkRules } from "./rules.ts";
-import { RenewedMap } from "../renewed/map.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** What is known of the calls of a model; null = none has shown it. Means, in which the recent calls weigh most. */
 type Pace = {
@@ -21,7 +21,7 @@ const UNKNOWN: Readonly<Pace> = { headersMs: null, callMs: null, isJson: false }
 const NEWEST_SHARE = 0.25;
 
 export class Paces {
-  readonly #known = new RenewedMap<string, Pace>();
+  readonly #known = new BoundedMap<string, Pace>(MODEL_PACES_KEPT);
 
   /** The headers of a call's answer have come after so long. */
   headersArrived(model: string, headersMs: number): void {
@@ -68,10 +68,7 @@ export class Paces {
 
   #note(model: string, more: Partial<Pace>): void {
     const next = { ...this.#of(model), ...more };
-    this.#known.delete(model);
     this.#known.set(model, next);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > MODEL_PACES_KEPT && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 

@@ -11,13 +11,14 @@ import {
   GATE_OVERLOAD_PROOF,
 } from "../limits.ts";
 import type { BusyModel, GateFailure, ModelLatency } from "./wire.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** How the latest attempts at a model have ended; older ones fade. */
 type Ends = { answered: number; overloaded: number; atMs: number; overloadedMs: number; waitUntilMs: number };
 
 export class BusyModels {
   /** The model whose attempts ended last is last. */
-  readonly #models = new Map<string, Ends>();
+  readonly #models = new BoundedMap<string, Ends>(GATE_MODELS_MAX);
   /** When the last overload of a model by itself is too old to make it wait. */
   #busyUntilMs = 0;
 
@@ -87,11 +88,7 @@ export class BusyModels {
     const share = Math.min(1, GATE_MODEL_ATTEMPTS_KEPT / (ends.answered + ends.overloaded));
     ends.answered *= share;
     ends.overloaded *= share;
-    this.#models.delete(model);
     this.#models.set(model, ends);
-    if (this.#models.size <= GATE_MODELS_MAX) return;
-    const [oldest] = this.#models.keys();
-    if (oldest !== undefined) this.#models.delete(oldest);
   }
 }
 

@@ -5,6 +5,7 @@
 import { GATE_MODELS_MAX, HEDGE_SAMPLES_MIN } from "../limits.ts";
 import { LatencySketch, type Durations } from "./latency-sketch.ts";
 import type { LatencyStatus, ModelLatency, ModelPercentiles } from "./wire.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** What is stored of a model. */
 export type StoredLatency = { model: string; whole: Durations; ttfb: Durations };
@@ -13,7 +14,7 @@ type Sketches = { whole: LatencySketch; ttfb: LatencySketch };
 
 export class Latencies {
   /** The least recently used first. */
-  readonly #models = new Map<string, Sketches>();
+  readonly #models = new BoundedMap<string, Sketches>(GATE_MODELS_MAX);
   /** Attempts that were added since it was stored. */
   #added = 0;
 
@@ -75,10 +76,7 @@ export class Latencies {
 
   #sketchesOf(model: string): Sketches {
     const sketches = this.#models.get(model) ?? { whole: new LatencySketch(), ttfb: new LatencySketch() };
-    this.#models.delete(model);
     this.#models.set(model, sketches);
-    const [oldest] = this.#models.keys();
-    if (this.#models.size > GATE_MODELS_MAX && oldest !== undefined) this.#models.delete(oldest);
     return sketches;
   }
 }

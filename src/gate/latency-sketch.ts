@@ -1,11 +1,9 @@
 /**
- * Percentiles of the latest durations in bounded memory: counts by buckets that are 5 % wide, which fade, so that what is
- * found follows a provider that becomes slower or faster.
+ * Percentiles of the latest durations in bounded memory: counts by buckets, which fade, so that what is found follows a provider
+ * that becomes slower or faster.
  */
 import { SKETCH_DURATION_MS_MAX, SKETCH_FADES_AT } from "../limits.ts";
-
-/** The width of a bucket. Sketches are stored and sent by their buckets' numbers, so it stays as it is. */
-const RATIO = Math.log(1.05);
+import { bucketOf, longestMsIn } from "./duration-buckets.ts";
 
 /** How many durations each bucket has, by its number. */
 export type Durations = (readonly [bucket: number, count: number])[];
@@ -16,7 +14,7 @@ export class LatencySketch {
 
   /** Adds durations that are alike. */
   add(durationMs: number, count = 1): void {
-    this.#addTo(bucketOf(durationMs), count);
+    this.#addTo(bucketOf(Math.min(Math.max(1, durationMs), SKETCH_DURATION_MS_MAX)), count);
   }
 
   /** Adds what another sketch has. */
@@ -40,7 +38,7 @@ export class LatencySketch {
     let left = this.#count * share;
     for (const [bucket, count] of [...this.#counts].toSorted(([a], [b]) => a - b)) {
       left -= count;
-      if (left <= 1e-9) return Math.round(Math.exp(bucket * RATIO));
+      if (left <= 1e-9) return longestMsIn(bucket);
     }
     return SKETCH_DURATION_MS_MAX;
   }
@@ -61,9 +59,4 @@ export class LatencySketch {
       if (half >= 0.5) this.#count += half;
     }
   }
-}
-
-function bucketOf(durationMs: number): number {
-  const bounded = Math.min(Math.max(1, durationMs), SKETCH_DURATION_MS_MAX);
-  return Math.ceil(Math.log(bounded) / RATIO - 1e-9);
 }

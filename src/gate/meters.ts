@@ -8,6 +8,7 @@
  */
 import { GATE_MARKS_MAX, METERED_MODELS_MAX, METERS_ENDED_KEPT_DAYS, METERS_KEPT_DAYS } from "../limits.ts";
 import { addSheet, sheetSince, type MeterSheet } from "./meter.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** All that a run has counted at a gate. */
 export type RunMeter = {
@@ -54,7 +55,7 @@ export class GateMeters {
   readonly #epoch: number;
   #sheet: MeterSheet;
   /** Exchanges of the runs that are known to be unread, by run: one that exchanges between two looks has another number then. */
-  readonly #exchanges = new Map<string, number>();
+  readonly #exchanges = new BoundedMap<string, number>(GATE_MARKS_MAX);
   #exchangeCount = 0;
   /** The run that was listed last: runs take turns. */
   #listed: string;
@@ -85,13 +86,7 @@ export class GateMeters {
   #mayCount(run: string, day: number): void {
     if (!this.#exchanges.has(run) && !this.#rows.isUnread(run)) this.#rows.addUnread(run, day);
     this.#exchangeCount += 1;
-    this.#exchanges.delete(run);
     this.#exchanges.set(run, this.#exchangeCount);
-    if (this.#exchanges.size <= GATE_MARKS_MAX) return;
-    for (const oldest of this.#exchanges.keys()) {
-      this.#exchanges.delete(oldest);
-      return;
-    }
   }
 
   /** Runs that may have counted more than the gate has: `most` of them, others with each call; and how many there are in all. */

@@ -14,6 +14,7 @@ import {
 } from "../limits.ts";
 import { LatencySketch } from "./latency-sketch.ts";
 import type { ModelLatency } from "./wire.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** What reports show: attempts in flight, those that have succeeded, and how long these took. */
 export type Progress = { inFlight: number; count: number; models: readonly ModelLatency[] };
@@ -40,7 +41,7 @@ export class TtfbWatch {
   #window: { fromMs: number; inFlight: number; lines: Map<string, LatencySketch> } | null = null;
   #judgedMs: number | null = null;
   /** Time of each line's calls without a queue, ms: the lowest that was measured. The least recently used line is first. */
-  readonly #bases = new Map<string, number>();
+  readonly #bases = new BoundedMap<string, number>(GATE_TTFB_LINES_MAX);
   /** Windows in a row in which all lines were slow. */
   #slowWindows = 0;
   /** A smaller width that is being tried: the delay before it, by how much it should fall, and the calls from before it in flight. */
@@ -77,10 +78,7 @@ export class TtfbWatch {
   #lineOf(name: string, sketch: LatencySketch): Line {
     const fastMs = sketch.quantile(FASTEST) ?? 0;
     const baseMs = Math.min(fastMs, this.#bases.get(name) ?? Infinity);
-    this.#bases.delete(name);
     this.#bases.set(name, baseMs);
-    const [oldest] = this.#bases.keys();
-    if (this.#bases.size > GATE_TTFB_LINES_MAX && oldest !== undefined) this.#bases.delete(oldest);
     return { name, fastMs, baseMs, count: sketch.count };
   }
 

@@ -6,6 +6,7 @@ import { Refusal } from "../errors.ts";
 import { TOKEN_CACHE_MAX } from "../limits.ts";
 import type { ReplaySource } from "../objects/methods/replay.ts";
 import { RunCaller } from "../objects/clients/caller.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** Names the life of the client's program that a call belongs to. */
 const EPOCH_HEADER = "x-fanout-epoch";
@@ -20,8 +21,8 @@ export async function recordingOf(c: Context<AppEnv>, runId: string): Promise<{ 
   return { epoch: epoch.value };
 }
 
-/** Runs that the operator has named, oldest first: a run never changes whether it records. */
-const known = new Map<string, boolean>();
+/** Runs that the operator has named: a run never changes whether it records. */
+const known = new BoundedMap<string, boolean>(TOKEN_CACHE_MAX);
 
 async function recordsOf(c: Context<AppEnv>, runId: string): Promise<boolean> {
   const before = known.get(runId);
@@ -29,7 +30,5 @@ async function recordsOf(c: Context<AppEnv>, runId: string): Promise<boolean> {
   const source = await new RunCaller(c.env, runId).callWithRetry<ReplaySource>((run) => run.replaySource(null));
   if (source === null) return false;
   known.set(runId, source.records);
-  const [oldest] = known.keys();
-  if (known.size > TOKEN_CACHE_MAX && oldest !== undefined) known.delete(oldest);
   return source.records;
 }

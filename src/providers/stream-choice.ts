@@ -4,7 +4,7 @@
  */
 import { treatmentOf } from "./failure-table.ts";
 import { STREAM_FROM_MS, STREAM_MODELS_KEPT } from "../limits.ts";
-import { RenewedMap } from "../renewed/map.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 
 /** Whether answers are requested as a stream or as JSON. */
 export type Aggregate = "auto" | "stream" | "json";
@@ -41,7 +41,7 @@ const NEWEST_SHARE = 0.25;
 
 /** What an executor's isolate has seen of its upstreams, by upstream and model. It is lost with the isolate. */
 export class CallHistories {
-  readonly #known = new RenewedMap<string, CallHistory>();
+  readonly #known = new BoundedMap<string, CallHistory>(STREAM_MODELS_KEPT);
 
   of(upstream: string, model: string): CallHistory {
     return this.#known.get(`${upstream}/${model}`) ?? NO_HISTORY;
@@ -64,10 +64,7 @@ export class CallHistories {
   #note(upstream: string, model: string, more: Partial<CallHistory>): void {
     const key = `${upstream}/${model}`;
     const next = { ...this.of(upstream, model), ...more };
-    this.#known.delete(key);
     this.#known.set(key, next);
-    const [oldest] = this.#known.keys();
-    if (this.#known.size > STREAM_MODELS_KEPT && oldest !== undefined) this.#known.delete(oldest);
   }
 }
 

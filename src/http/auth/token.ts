@@ -6,6 +6,7 @@ import { sign, verify } from "hono/jwt";
 import type { Reason } from "../../errors.ts";
 import { DEPTH_MAX, NAME_CHARS_MAX, TOKEN_CACHE_MAX } from "../../limits.ts";
 import { TOKEN_PREFIX } from "./token-prefix.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** What a token states. */
 export type RunClaims = {
@@ -35,8 +36,8 @@ export async function signRunToken(
 /** The claims of a valid token, or why it is refused. */
 export type Verified = { ok: true; claims: RunClaims } | { ok: false; reason: Reason };
 
-/** Signatures known to be good, per key and oldest first. Only tokens that verified enter, so strangers cannot fill it. */
-const known = new WeakMap<CryptoKey, Map<string, RunClaims>>();
+/** Signatures known to be good, per key. Only tokens that verified enter, so strangers cannot fill it. */
+const known = new WeakMap<CryptoKey, BoundedMap<string, RunClaims>>();
 
 /** Checks that one of the keys signed, and the expiry; a signature is checked once per isolate, the expiry each time. */
 export async function verifyRunToken(keys: readonly CryptoKey[], token: string, nowMs: number): Promise<Verified> {
@@ -73,12 +74,9 @@ function claimsOf({ sub, depth, exp, rec, trc }: Record<string, unknown>): RunCl
 }
 
 function remember(key: CryptoKey, token: string, claims: RunClaims): void {
-  const tokens = known.get(key) ?? new Map<string, RunClaims>();
+  const tokens = known.get(key) ?? new BoundedMap<string, RunClaims>(TOKEN_CACHE_MAX);
   known.set(key, tokens);
-  if (tokens.has(token)) return;
-  const [oldest] = tokens.keys();
-  if (tokens.size >= TOKEN_CACHE_MAX && oldest !== undefined) tokens.delete(oldest);
-  tokens.set(token, claims);
+  if (!tokens.has(token)) tokens.set(token, claims);
 }
 
 function refused(message: string): { ok: false; reason: Reason } {

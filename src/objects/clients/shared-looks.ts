@@ -1,4 +1,5 @@
 import { SHARED_LOOK_WAIT_MS } from "../../limits.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /**
  * Looks that many readers want at the same time: each is made once per key and term, and all of them get it. The request that
@@ -20,11 +21,11 @@ type Look<T> = { look: Promise<T>; untilMs: number | null };
 
 export class SharedLooks<T> {
   readonly #deps: SharedLooksDeps<T>;
-  /** Oldest first. */
-  readonly #looks = new Map<string, Look<T>>();
+  readonly #looks: BoundedMap<string, Look<T>>;
 
   constructor(deps: SharedLooksDeps<T>) {
     this.#deps = deps;
+    this.#looks = new BoundedMap(deps.keysMax);
   }
 
   /** The look of this key, at most one term old. One that fails is not kept. */
@@ -50,16 +51,11 @@ export class SharedLooks<T> {
 
   #make(key: string, make: () => Promise<T>): Promise<T> {
     const made: Look<T> = { look: make(), untilMs: null };
-    this.#looks.delete(key);
     this.#looks.set(key, made);
     made.look.then(
       (result) => (made.untilMs = this.#deps.now() + this.#deps.termMs(result)),
       () => this.#looks.get(key) === made && this.#looks.delete(key),
     );
-    for (const oldest of this.#looks.keys()) {
-      if (this.#looks.size <= this.#deps.keysMax) break;
-      this.#looks.delete(oldest);
-    }
     return made.look;
   }
 }

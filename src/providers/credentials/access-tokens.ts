@@ -5,6 +5,7 @@ import { TOKEN_FETCH_MS_MAX, TOKEN_RENEWED_BEFORE_MS, TOKENS_KEPT_MAX } from "..
 import { serviceAccountOf } from "../config/auth.ts";
 import type { Upstream } from "../config/types.ts";
 import { fetchGoogleToken, type AccessToken, type FetchedToken } from "./google-token.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** An upstream whose key can be sent, or why there is none. `retryable`: whether another attempt may get one. */
 export type ReadyUpstream =
@@ -22,7 +23,7 @@ const REFUSED: ReadonlySet<number> = new Set([400, 401, 403]);
 
 export class AccessTokens {
   readonly #deps: AccessTokensDeps;
-  readonly #held = new Map<string, AccessToken>();
+  readonly #held = new BoundedMap<string, AccessToken>(TOKENS_KEPT_MAX);
   /** Fetches under way, by who waits: a request of Workers cannot await what another one has started. */
   readonly #fetching = new WeakMap<object, Map<string, Promise<FetchedToken>>>();
 
@@ -70,15 +71,8 @@ export class AccessTokens {
     if (account === null) return { ok: false, status: 401, message: "the key is no service account" };
     const { fetch, now, timeout } = this.#deps;
     const fetched = await fetchGoogleToken(account, scope, { fetch, now, signal: timeout(TOKEN_FETCH_MS_MAX) });
-    if (fetched.ok) this.#keep(name, fetched.value);
+    if (fetched.ok) this.#held.set(name, fetched.value);
     return fetched;
-  }
-
-  #keep(name: string, token: AccessToken): void {
-    this.#held.delete(name);
-    this.#held.set(name, token);
-    const [oldest] = this.#held.keys();
-    if (this.#held.size > TOKENS_KEPT_MAX && oldest !== undefined) this.#held.delete(oldest);
   }
 }
 

@@ -1,7 +1,8 @@
 /** When two answers are the same vote. */
 import type { Comparison } from "../../call.ts";
 import { VOTE_KEY_CHARS_MAX } from "../../limits.ts";
-import { canonicalJson, jsonInAnswer, valueAt } from "./answer-json.ts";
+import { jsonInAnswer, valueAt } from "./answer-json.ts";
+import { canonicalJson } from "../../text/schema/canonical.ts";
 
 /**
  * What an answer votes for, as a text that only equal votes share; null if it votes for nothing: it is empty, or has no

@@ -1,6 +1,7 @@
 /** Combining answers: as one text, or as one JSON value with its conflicts. */
 import { MERGE_CHARS_MAX, MERGE_CONFLICTS_SHOWN } from "../../limits.ts";
-import { canonicalJson, jsonInAnswer } from "./answer-json.ts";
+import { jsonInAnswer } from "./answer-json.ts";
+import { canonicalJson } from "../../text/schema/canonical.ts";
 import type { Member } from "./member.ts";
 
 export type MergeSpec = { strategy: "merge" } & ({ mode: "concat"; separator: string } | { mode: "json" });
@@ -87,7 +88,7 @@ export class Merge {
 
   /** Adds what an array does not have. The texts of its elements are kept: it grows by every answer. */
   #join(kept: unknown[], other: readonly unknown[]): void {
-    const known = this.#elements.get(kept) ?? new Set(kept.map(canonicalJson));
+    const known = this.#elements.get(kept) ?? new Set(kept.map((element) => canonicalJson(element)));
     this.#elements.set(kept, known);
     // As they were before: an answer's own repeats are kept.
     const added = other

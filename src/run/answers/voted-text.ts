@@ -1,6 +1,7 @@
 /** What an answer votes with: its text, or, if it has none, the tools that it calls. */
 import type { Answer } from "../../call.ts";
-import { canonicalJson, jsonInAnswer } from "./answer-json.ts";
+import { jsonInAnswer } from "./answer-json.ts";
+import { canonicalJson } from "../../text/schema/canonical.ts";
 
 /**
  * The text that is compared with those of other answers. Calls of tools are equal if their names and arguments are, whatever their

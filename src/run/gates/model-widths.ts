@@ -6,6 +6,7 @@ import { AdaptiveWidth } from "../../gate/width.ts";
 import type { BusyModel } from "../../gate/wire.ts";
 import { GATE_MODELS_MAX, GATE_OVERLOAD_PROOF, METER_MODEL_CHARS_MAX } from "../../limits.ts";
 import { RenewedMap } from "../../renewed/map.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 type Narrowed = { width: AdaptiveWidth; waitUntilMs: number };
 
@@ -16,7 +17,7 @@ export class ModelWidths {
   /** Attempts in flight at each model. */
   readonly #inFlight = new RenewedMap<string, number>();
   /** The model that was named last is last. */
-  readonly #narrowed = new Map<string, Narrowed>();
+  readonly #narrowed = new BoundedMap<string, Narrowed>(GATE_MODELS_MAX);
 
   /** True while a model is narrowed. */
   get isAny(): boolean {
@@ -39,13 +40,7 @@ export class ModelWidths {
       const known = this.#narrowed.get(model);
       const narrowed = known ?? { width: this.#fresh(model, nowMs), waitUntilMs: 0 };
       narrowed.waitUntilMs = Math.max(narrowed.waitUntilMs, nowMs + waitMs);
-      this.#narrowed.delete(model);
       this.#narrowed.set(model, narrowed);
-    }
-    while (this.#narrowed.size > GATE_MODELS_MAX) {
-      const [oldest] = this.#narrowed.keys();
-      if (oldest === undefined) return;
-      this.#narrowed.delete(oldest);
     }
   }
 

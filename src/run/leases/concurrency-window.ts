@@ -5,6 +5,7 @@
  * once, when all its calls are known: a call may have arrived in time and still be on its way.
  */
 import { STOOD_STILL_MS_MAX, WINDOW_GROUPS_KEPT, WINDOW_GROUPS_STORED, WINDOW_SLIDES_MAX } from "../../limits.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** A call's position in its window: the second call forms a group with the first. */
 export type WindowPosition = "alone" | "second" | "later";
@@ -103,12 +104,15 @@ export class WindowGroup {
 
 export class CoalescingWindow {
   #current: WindowGroup | null = null;
-  /** Groups whose end has not been emitted, oldest first. */
-  #formed = new Map<string, WindowGroup>();
+  /**
+   * Groups whose end has not been emitted, oldest first. A call whose client left between two attempts never ends, so its group must
+   * not be kept for ever.
+   */
+  readonly #formed = new BoundedMap<string, WindowGroup>(WINDOW_GROUPS_KEPT);
   /** Windows of instances with credit that may have calls which were not reported, by instance and number. */
   #reported = new Map<string, WindowGroup>();
-  /** The groups of calls between two attempts, by call, oldest first. */
-  #between = new Map<string, WindowGroup>();
+  /** The groups of calls between two attempts, by call, oldest first. A client that has left never requests the retry. */
+  readonly #between = new BoundedMap<string, WindowGroup>(WINDOW_GROUPS_KEPT);
   #wasFormed = false;
   readonly #windowMs: number;
   readonly #newGroupId: (nowMs: number) => string;
@@ -230,9 +234,6 @@ export class CoalescingWindow {
   /** Remembers the group of a call whose attempt has ended and that may be retried. */
   keepPosition(callId: string, group: WindowGroup): void {
     this.#between.set(callId, group);
-    // A client that has left never requests the retry.
-    const oldest = this.#between.size > WINDOW_GROUPS_KEPT ? this.#between.keys().next().value : undefined;
-    if (oldest !== undefined) this.#between.delete(oldest);
   }
 
   /** The group of a call that is retried; `id`: of the group in the reply to its earlier attempt. */
@@ -285,9 +286,6 @@ export class CoalescingWindow {
   #keep(id: string, group: WindowGroup): void {
     this.#formed.set(id, group);
     this.#wasFormed = true;
-    // A call whose client left between two attempts never ends, so its group must not be kept for ever.
-    const oldest = this.#formed.size > WINDOW_GROUPS_KEPT ? this.#formed.keys().next().value : undefined;
-    if (oldest !== undefined) this.#formed.delete(oldest);
   }
 
   /** Until when a group waits for calls that are on their way, seen from now. */

@@ -4,7 +4,7 @@ import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { UNREPORTED_ENDS_KEPT } from "../../limits.ts";
 import type { Position } from "./shard.ts";
-import { RenewedMap } from "../../renewed/map.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** What the end of an attempt means for its call. */
 export type Settled = {
@@ -33,13 +33,10 @@ type UnreportedEnd = { settled: Settled; reason: Reason };
  */
 export class UnreportedEnds {
   /** By attempt, oldest first. */
-  readonly #ends = new RenewedMap<string, UnreportedEnd>();
+  readonly #ends = new BoundedMap<string, UnreportedEnd>(UNREPORTED_ENDS_KEPT);
 
   add(attemptId: string, end: UnreportedEnd): void {
     this.#ends.set(attemptId, end);
-    if (this.#ends.size <= UNREPORTED_ENDS_KEPT) return;
-    const oldest = this.#ends.keys().next().value;
-    if (oldest !== undefined) this.#ends.delete(oldest);
   }
 
   /**

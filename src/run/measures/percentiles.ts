@@ -1,11 +1,13 @@
 /**
- * Percentiles of many durations in little memory: counts by buckets that are 5 % wide, so that a percentile is at most that
- * much too high. They are plain data, which can be stored, added up and subtracted. A duration below 1 ms counts as 0.
+ * Percentiles of many durations in little memory: counts by buckets. They are plain data, which can be stored, added up and
+ * subtracted. A duration below 1 ms counts as 0.
  */
+import { bucketOf, longestMsIn } from "../../gate/duration-buckets.ts";
 
-const RATIO = Math.log(1.05);
-
-/** How many durations each bucket has, by its number, and the longest of them, ms. The longest ever has few hundred buckets below it. */
+/**
+ * How many durations each bucket has, and the longest of them, ms. By the bucket's number plus one, and 0 for what is below 1 ms. The
+ * longest ever has few hundred buckets below it.
+ */
 export type Durations = { counts: Record<number, number>; maxMs: number };
 
 /** The values that 50, 95 and 99 % of all are at most, ms. */
@@ -16,7 +18,7 @@ export function noDurations(): Durations {
 }
 
 export function addDuration(all: Durations, durationMs: number): void {
-  const bucket = durationMs < 1 ? 0 : 1 + Math.ceil(Math.log(durationMs) / RATIO - 1e-9);
+  const bucket = durationMs < 1 ? 0 : 1 + bucketOf(durationMs);
   all.counts[bucket] = (all.counts[bucket] ?? 0) + 1;
   all.maxMs = Math.max(all.maxMs, durationMs);
 }
@@ -45,7 +47,7 @@ export function percentilesOf(all: Durations): Percentiles | null {
     let left = Math.ceil(count * share);
     for (const [bucket, each] of buckets) {
       left -= each;
-      if (left <= 0) return bucket === 0 ? 0 : Math.min(all.maxMs, Math.round(Math.exp((bucket - 1) * RATIO)));
+      if (left <= 0) return bucket === 0 ? 0 : Math.min(all.maxMs, longestMsIn(bucket - 1));
     }
     return all.maxMs;
   };

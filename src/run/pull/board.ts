@@ -4,6 +4,7 @@
  * put their items back when the run object restarts, and workers keep their leases by their next heartbeat.
  */
 import { ABANDONED_MS, PULL_ENDED_KEPT } from "../../limits.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** What an executor puts on the board; `requestJson`: the request as an upstream of OpenAI's protocol would get it. */
 export type PullOffer = { attemptId: string; upstream: string; model: string; requestJson: string; dueMs: number };
@@ -38,7 +39,7 @@ type Entry = PullOffer & {
 export class PullBoard {
   readonly #items = new Map<string, Entry>();
   /** Leases that have ended, oldest first, with the answer that they delivered. */
-  readonly #ended = new Map<string, { end: LeaseEnd; answer: PullAnswer | null }>();
+  readonly #ended = new BoundedMap<string, { end: LeaseEnd; answer: PullAnswer | null }>(PULL_ENDED_KEPT);
 
   /** Puts an item on the board, or says that its executor is still there. One that is there keeps its place and its lease. */
   offer(offer: Omit<PullOffer, "requestJson"> & { requestJson: string | null }): void {
@@ -78,7 +79,8 @@ export class PullBoard {
     const item = this.#items.get(attemptId);
     if (item === undefined) return;
     this.#items.delete(attemptId);
-    if (item.lease !== null) this.#end(item.lease.id, item.isTaken ? "completed" : "cancelled", item.answer);
+    if (item.lease !== null)
+      this.#ended.set(item.lease.id, { end: item.isTaken ? "completed" : "cancelled", answer: item.answer });
   }
 
   /** Takes off the items whose executors are gone. */
@@ -100,7 +102,7 @@ export class PullBoard {
     for (const item of this.#items.values()) {
       if (claimed.length >= claim.max) break;
       if (!isFree(item, nowMs) || !serves(claim, item)) continue;
-      if (item.lease !== null) this.#end(item.lease.id, "expired", null);
+      if (item.lease !== null) this.#ended.set(item.lease.id, { end: "expired", answer: null });
       const lease = { id: leaseIdOf(item.attemptId), expiresAtMs: nowMs + claim.leaseMs, leaseMs: claim.leaseMs };
       Object.assign(item, { lease, wasLeased: true });
       const { attemptId, upstream, model, requestJson, dueMs } = item;
@@ -150,13 +152,6 @@ export class PullBoard {
     }
     if (item.lease?.id !== leaseId) return "unknown";
     return item.answer === null && item.lease.expiresAtMs < nowMs ? "expired" : item;
-  }
-
-  #end(leaseId: string, end: LeaseEnd, answer: PullAnswer | null): void {
-    this.#ended.set(leaseId, { end, answer });
-    if (this.#ended.size <= PULL_ENDED_KEPT) return;
-    const oldest = this.#ended.keys().next().value;
-    if (oldest !== undefined) this.#ended.delete(oldest);
   }
 }
 

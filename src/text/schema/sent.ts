@@ -5,19 +5,18 @@
 import type { CallBody, Classification } from "../../call.ts";
 import { REFUSED_SCHEMAS_KEPT } from "../../limits.ts";
 import { schemaInstruction } from "./forms.ts";
+import { BoundedMap } from "../../renewed/bounded-map.ts";
 
 /** The schemas that upstreams have refused in their field, as an isolate has seen it. */
 export class RefusedSchemas {
-  readonly #refused = new Set<string>();
+  readonly #refused = new BoundedMap<string, true>(REFUSED_SCHEMAS_KEPT);
 
   has(upstream: string, model: string, schema: object): boolean {
     return this.#refused.size > 0 && this.#refused.has(keyOf(upstream, model, schema));
   }
 
   add(upstream: string, model: string, schema: object): void {
-    this.#refused.add(keyOf(upstream, model, schema));
-    const [oldest] = this.#refused;
-    if (this.#refused.size > REFUSED_SCHEMAS_KEPT && oldest !== undefined) this.#refused.delete(oldest);
+    this.#refused.set(keyOf(upstream, model, schema), true);
   }
 }
 

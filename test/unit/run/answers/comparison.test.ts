@@ -1,7 +1,8 @@
 /** Which answers are one vote. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { canonicalJson, jsonInAnswer, valueAt } from "../../../../src/run/answers/answer-json.ts";
+import { jsonInAnswer, valueAt } from "../../../../src/run/answers/answer-json.ts";
+import { canonicalJson } from "../../../../src/text/schema/canonical.ts";
 import { normalized, voteOf } from "../../../../src/run/answers/comparison.ts";
 import { ANSWER_JSON_CHARS_MAX, ANSWER_JSON_DEPTH_MAX, VOTE_KEY_CHARS_MAX } from "../../../../src/limits.ts";
 
