@@ -2,6 +2,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { UpstreamCall } from "../support/upstream.ts";
+import { startWebhookReceiver, type WebhookReceiver } from "../support/webhook-receiver.ts";
+import { ASYNC } from "./following.ts";
 import { documentOf, errorOf, startWorld, type Answer, type RunAccess, type World } from "./world.ts";
 
 /** What planners and joiners are answered, in order; and the prompts that they got. */
@@ -17,8 +19,11 @@ function answerOf(call: UpstreamCall): { text?: string } {
 
 let world: World;
 let run: RunAccess;
+let receiver: WebhookReceiver;
 beforeAll(async () => {
-  world = await startWorld(answerOf);
+  receiver = await startWebhookReceiver(() => 200);
+  const secret = `whsec_${Buffer.from("a secret of the operator").toString("base64")}`;
+  world = await startWorld(answerOf, { WEBHOOK_URL: receiver.url, WEBHOOK_SECRET: secret });
 });
 beforeEach(async () => {
   run = await world.openRun({ budget: { usd: 1 }, default_model: "up-1" });
@@ -26,7 +31,10 @@ beforeEach(async () => {
   script.splice(0);
   asked.splice(0);
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  await receiver.stop();
+});
 
 const task = (id: string, prompt: string, dependencies: string[] = []) => ({ id, prompt, dependencies });
 const two = { tasks: [task("t1", "alpha"), task("t2", "{{t1.output}} beta")] };
@@ -45,8 +53,12 @@ const reply = z.looseObject({
   usage: z.looseObject({ cost: z.number() }),
 });
 
-const send = (body: object, headers: Record<string, string> = {}): Promise<Answer> =>
-  run.send("/plan", { json: { goal: "reach it", planner_model: "up-planner", ...body }, headers });
+const send = (body: object, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Answer> =>
+  run.send("/plan", {
+    json: { goal: "reach it", planner_model: "up-planner", ...body },
+    headers,
+    ...(signal !== undefined && { signal }),
+  });
 
 async function plan(body: object = {}): Promise<z.infer<typeof reply>> {
   const answer = await send(body);
@@ -144,10 +156,101 @@ describe("POST /plan", () => {
     });
   });
 
-  it("is refused under a run that cannot pay for the planner, and with headers that it cannot keep", async () => {
+  it("is refused under a run that cannot pay for the planner, and for no goal", async () => {
     run = await world.openRun({ budget: { calls: 0 }, default_model: "up-1" });
     expect((await send({})).status).toBe(402);
-    expect(errorOf(await send({}, { prefer: "respond-async" })).message).toContain("respond-async");
     expect(errorOf(await send({ goal: "" })).code).toBe("invalid_request");
   });
+});
+
+describe("POST /plan with an Idempotency-Key", () => {
+  const key = { "idempotency-key": "plan-1" };
+
+  it("makes each call of its program once, and answers alike when it is repeated", async () => {
+    const three = { tasks: [task("t3", "gamma")] };
+    script.push(two, replan("gamma is missing"), three, finish("all"));
+    const first = await send({ replan: {} }, key);
+    const again = await send({ replan: {} }, key);
+    expect(reply.parse(first.json)).toMatchObject({ stopped: "finished", answer: "all" });
+    expect([again.status, again.json]).toEqual([200, first.json]);
+    expect([first, again].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"]);
+    expect(asked).toHaveLength(4);
+    // Four calls of the planner and the joiner, and three tasks.
+    expect((await documentOf(run)).budget.calls.spent).toBe(7);
+  });
+
+  it("goes on where the client has left it", async () => {
+    script.push({ tasks: [task("t1", "{{latch/left}} alpha"), task("t2", "{{t1.output}} beta")] }, finish("the end"));
+    const leaving = new AbortController();
+    const left = send({ replan: {} }, key, leaving.signal).catch(() => null);
+    await expect.poll(() => world.upstream.counters.inFlight).toBe(1);
+    await expect.poll(() => asked.length).toBe(1);
+    leaving.abort();
+    await left;
+    world.upstream.open("left");
+    const done = reply.parse((await send({ replan: {} }, key)).json);
+    expect(done).toMatchObject({ stopped: "finished", answer: "the end", rounds: [{ status: "completed" }] });
+    expect(asked).toHaveLength(2);
+    expect((await documentOf(run)).budget.calls.spent).toBe(4);
+  });
+
+  it("refuses the key of another plan, before anything is asked", async () => {
+    script.push(two);
+    await send({}, key);
+    const other = await send({ goal: "another one" }, key);
+    expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
+    expect(asked).toHaveLength(1);
+  });
+});
+
+describe("POST /plan for a client that does not wait", () => {
+  const accepted = z.looseObject({ id: z.string(), status: z.string() });
+
+  it("answers with the group of its graph, which goes on", async () => {
+    script.push(two);
+    const answer = await send({}, ASYNC);
+    const { id } = accepted.parse(answer.json);
+    expect([answer.status, answer.headers.get("location")]).toEqual([202, `/groups/${id}`]);
+    expect(answer.headers.get("preference-applied")).toBe("respond-async");
+    await expect
+      .poll(async () => (await run.send(`/dag/${id}`)).json)
+      .toMatchObject({ object: "graph", status: "completed", outputs: { t2: "alpha beta" } });
+  });
+
+  it("has no joiner, and no plan that runs while it is written", async () => {
+    for (const [more, headers, param] of [
+      [{ replan: {} }, ASYNC, "replan"],
+      [{ stream: true }, ASYNC, "stream"],
+      [{ stream: true }, { "idempotency-key": "streamed" }, "stream"],
+    ] as const) {
+      const refused = await send(more, headers);
+      expect([refused.status, errorOf(refused).param]).toEqual([400, param]);
+    }
+    expect(asked).toEqual([]);
+  });
+
+  it("answers so, too, if its graph awaits a confirmation", async () => {
+    run = await world.openRun({ budget: { usd: 1 }, default_model: "up-1", confirm_over: { calls: 1 } });
+    script.push(two);
+    const key = { "idempotency-key": "held" };
+    const held = await send({}, key);
+    expect([held.status, held.json]).toMatchObject([202, { error: { code: "awaiting_confirmation" } }]);
+    const { id } = accepted.parse(held.json);
+    await run.send(`/groups/${id}/confirm`, { method: "POST" });
+    expect(reply.parse((await send({}, key)).json)).toMatchObject({
+      outputs: { t2: "alpha beta" },
+      rounds: [{ graph: id, status: "completed" }],
+    });
+    expect(asked).toHaveLength(1);
+  });
+});
+
+it("POST /plan has the operator's webhook notified of the end of each of its graphs", async () => {
+  const three = { tasks: [task("t3", "gamma")] };
+  script.push(two, replan("more"), three, finish("all"));
+  const { rounds } = await plan({ replan: {}, webhook: { on_end: true } });
+  const ids = rounds.map(({ graph }) => graph ?? "");
+  const told = () => receiver.deliveries.map(({ headers }) => headers["webhook-id"]);
+  await expect.poll(told, { timeout: 90_000 }).toEqual(expect.arrayContaining(ids.map((id) => `evt_${id}_ended`)));
+  expect(ids).toHaveLength(2);
 });

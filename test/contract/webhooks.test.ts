@@ -108,17 +108,19 @@ describe("the webhook of a run", () => {
 });
 
 describe("the webhook of a group", () => {
-  it("is notified of the end of a batch and of a graph with their status", async () => {
+  it("is notified of the end of a batch, of a graph and of a plan that streams, with their status", async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const webhook = { on_end: true };
     const batch = await run.send("/batch", { json: { prompts: ["a", "{{status/400}} b"], webhook } });
     const graph = await run.send("/dag", { json: { tasks: [{ id: "t", prompt: "c" }], webhook } });
+    const goal = `One task a line:\n${JSON.stringify({ id: "t", prompt: "d" })}`;
+    const planned = await run.send("/plan", { json: { goal, planner_model: "sim/echo", stream: true, webhook } });
     const endedAs = (json: unknown, status: string) => {
       const id = groupId(json);
       return { id: `evt_${id}_ended`, type: "group.ended", data: { id, run_id: run.id, status } };
     };
-    const all = [endedAs(batch.json, "partial"), endedAs(graph.json, "completed")];
-    await until(() => expect(eventsOf(receiver, run)).toHaveLength(2));
+    const all = [endedAs(batch.json, "partial"), endedAs(graph.json, "completed"), endedAs(planned.json, "completed")];
+    await until(() => expect(eventsOf(receiver, run)).toHaveLength(3));
     expect(eventsOf(receiver, run)).toEqual(expect.arrayContaining(all));
   });
 
@@ -174,6 +176,7 @@ it("is refused by a gateway that has none, and costs nothing", async () => {
     await run.send("/runs", { json: { webhook } }),
     await run.send("/batch", { json: { prompts: ["a"], webhook } }),
     await run.send("/dag", { json: { tasks: [{ id: "t", prompt: "a" }], webhook } }),
+    await run.send("/plan", { json: { goal: "a", webhook } }),
   ];
   for (const answer of answers) {
     const { code, param, message } = errorOf(answer);

@@ -10,7 +10,9 @@ import {
 import { invalid, zodReason, errorBody, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { usageDocument } from "../query.ts";
+import type { Notify } from "../../call.ts";
 import { strictFields } from "../strict-fields.ts";
+import { notifyOf, webhookField } from "../webhook.ts";
 
 const replan = strictFields({
   max_rounds: z.int().min(0).max(PLAN_ROUNDS_MAX).optional().meta({
@@ -43,6 +45,7 @@ export const planBody = strictFields({
     description:
       "`true`: the plan runs while its model writes it. The answer is that of `/dag`, whole or as events; there is no joiner. Default false",
   }),
+  webhook: webhookField.optional(),
   replan: replan.optional().meta({
     description:
       "A joiner reads the results of the graph: it answers, or says why another plan is needed. Absent: the outputs of the first graph are the result",
@@ -59,12 +62,14 @@ export type PlanRequest = {
   /** Whether the plan runs while it is written. */
   stream: boolean;
   replan: { roundsMax: number; stopIfSame: boolean; minBudgetUsd: number } | null;
+  /** What of each of its graphs the operator's webhook is notified of; absent = what the run says. */
+  notify?: Notify;
 };
 
 export function parsePlan(value: unknown): Parsed<PlanRequest> {
   const read = planBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { goal, planner_model, model, max_tasks, run = true, stream = false, replan: sent } = read.data;
+  const { goal, planner_model, model, max_tasks, run = true, stream = false, replan: sent, webhook } = read.data;
   if (stream && (!run || sent !== undefined)) {
     return invalid("stream", "runs the plan while it is written, without a joiner; leave out replan and run: false");
   }
@@ -79,7 +84,10 @@ export function parsePlan(value: unknown): Parsed<PlanRequest> {
   const models = { plannerModel: planner_model ?? null, model: model ?? null };
   return {
     ok: true,
-    value: { goal, ...models, tasksMax: max_tasks ?? PLAN_TASKS_DEFAULT, run, stream, replan: rules },
+    value: {
+      ...{ goal, ...models, tasksMax: max_tasks ?? PLAN_TASKS_DEFAULT, run, stream, replan: rules },
+      ...notifyOf(webhook),
+    },
   };
 }
 

@@ -138,16 +138,19 @@ export const calls = family("Calls", {
     guide: "docs/graphs.md",
     bound: CALL_BODY_BYTES_MAX,
     summary: "Has a model write a graph of calls for a goal, and runs it",
+    parameters: durable,
     request: jsonBody(planBody),
     replies: {
       200: {
         description:
           "The plan, or the plans, with what became of them; with `stream` the graph, whole or streamed as its tasks end",
+        headers: replayed,
         content: {
           "application/json": { schema: z.union([planReply, graphReply]) },
           ...slotStreams,
         },
       },
+      202: accepted,
     },
   },
   "POST /groups/:id/retry": {

@@ -6,6 +6,7 @@
 import type { Context } from "hono";
 import { laneOf } from "../../../objects/address.ts";
 import type { AppEnv } from "../../context.ts";
+import type { Notify } from "../../../call.ts";
 import { invalid } from "../../../contract/errors.ts";
 import { parseDag } from "../../../contract/graph/dag.ts";
 import { Refusal } from "../../../errors.ts";
@@ -25,7 +26,8 @@ import { PlanSource, type ArrivedPart, type PlanSourceTask } from "./plan-source
 
 /**
  * Executes the plan in the body of a request, and answers like any graph; its bad lines are events of their own. `written`: the tasks
- * of a plan that the client has not sent, which the answer shows; it grows while `lines` reads them.
+ * of a plan that the client has not sent, which the answer shows; it grows while `lines` reads them. `notify`: what of the graph the
+ * operator's webhook is notified of; absent = what the run says.
  */
 export async function executePlan(
   c: Context<AppEnv>,
@@ -34,7 +36,13 @@ export async function executePlan(
     body,
     lines,
     written,
-  }: { body: ReadableStream<Uint8Array>; lines: PlanLines<unknown>; written?: readonly Record<string, unknown>[] },
+    notify,
+  }: {
+    body: ReadableStream<Uint8Array>;
+    lines: PlanLines<unknown>;
+    written?: readonly Record<string, unknown>[];
+    notify?: Notify;
+  },
 ): Promise<Response> {
   const { bytesMax } = bodyRoom(c);
   const source = new PlanSource(body, {
@@ -42,7 +50,7 @@ export async function executePlan(
     bytesMax,
     complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)),
   });
-  const { graph, opened } = await openedPlan(c, runId, source).catch((error: unknown) => {
+  const { graph, opened } = await openedPlan(c, runId, source, notify).catch((error: unknown) => {
     // Nobody reads the rest: a planner need not write it.
     source.stop();
     throw error;
@@ -55,13 +63,13 @@ export async function executePlan(
 }
 
 /** Opens the graph of a plan with its first tasks. Throws a Refusal if it has none, or they are refused. */
-async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource) {
+async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource, notify: Notify | undefined) {
   const { graph, first } = await firstPart(source);
   const request = parseDag({ tasks: first.map(({ raw }) => raw) });
   if (!request.ok) throw new Refusal(request.reason);
   // Tiers are rules over a whole graph.
   const opened = await openGraph(c, runId, {
-    request: { ...request.value, tasks: first.map(({ task }) => task), tiers: null },
+    request: { ...request.value, tasks: first.map(({ task }) => task), tiers: null, ...(notify && { notify }) },
     graph,
     named: null,
   });

@@ -24,10 +24,11 @@ export async function streamedPlan(
   runId: string,
   { request, tools }: { request: PlanRequest; tools: readonly OfferedTool[] },
 ): Promise<Response> {
-  const { goal, tasksMax, plannerModel, model } = request;
+  const { goal, tasksMax, plannerModel, model, notify } = request;
   const body = await plannerText(c, runId, { prompt: linesPrompt(goal, { tasksMax, tools }), model: plannerModel });
   const written: Record<string, unknown>[] = [];
-  return executePlan(c, runId, { body, lines: plannedLines({ tasksMax, model, written }), written });
+  const lines = plannedLines({ tasksMax, model, written });
+  return executePlan(c, runId, { body, lines, written, ...(notify && { notify }) });
 }
 
 const encoder = new TextEncoder();
