@@ -282,6 +282,14 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
+  withdrawMany(callIds: string[]): Promise<void> {
+    return this.#life.submit((reply, nowMs) => {
+      const { run } = this.#life;
+      if (run !== null) for (const callId of callIds) withdraw(run, callId, nowMs);
+      reply();
+    });
+  }
+
   settle(settlement: SingleSettlement): Promise<SettleReply> {
     return this.#life.submit((reply, nowMs) => reply(this.#settle(settlement, nowMs)));
   }

@@ -6,8 +6,10 @@ import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
 import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
 import { agedRequest, PermitRequests } from "../objects/clients/permit-requests.ts";
+import { objectFailure } from "../objects/clients/retry.ts";
 import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../objects/clients/settlements.ts";
+import { Withdrawals } from "../objects/clients/withdrawals.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 
 /**
@@ -39,10 +41,10 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
   if (signal.aborted) return null;
   const asked = { request, acceptedAtMs: now() - (request.ageMs ?? 0) };
   let withdrawal: Promise<void> | null = null;
-  const withdraw = (stub: RunStub): Promise<void> => stub.withdraw(request.callId);
   // A grant may be on its way while the client leaves. From here on the call sends nothing, so its permit costs nothing.
   watch.withdraw = () => {
-    withdrawal = run.callWithRetry<void>(withdraw).catch(() => undefined);
+    const withdrawTogether = (callIds: string[]): Promise<void> => withdrawAll(run, callIds);
+    withdrawal = withdrawals.withdraw(run.runId, request.callId, { send: withdrawTogether, endedWithin });
   };
   try {
     const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
@@ -53,7 +55,7 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
     return withdrawal === null ? reply : null;
   } catch (error) {
     // Its permit may have been granted in a reply that was lost. An object that is overloaded has granted none.
-    if (!(error instanceof Refusal)) await run.notify(withdraw);
+    if (!(error instanceof Refusal)) await run.notify((stub) => stub.withdraw(request.callId));
     throw error;
   } finally {
     watch.withdraw = null;
@@ -61,7 +63,21 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
 }
 
 const permitRequests = new PermitRequests();
+const withdrawals = new Withdrawals();
 const now = (): number => Date.now();
+
+/** Withdraws calls of a run in one call to its object, if that knows it: a deploy replaces objects late. */
+async function withdrawAll(run: RunCaller, callIds: string[]): Promise<void> {
+  const each = (callId: string): Promise<void> => run.callWithRetry<void>((stub) => stub.withdraw(callId));
+  const [only, ...others] = callIds;
+  if (only !== undefined && others.length === 0) return await each(only);
+  try {
+    await run.callWithRetry<void>((stub) => stub.withdrawMany(callIds));
+  } catch (error) {
+    if (objectFailure(error) !== "outdated") throw error;
+    await Promise.all(callIds.map(each));
+  }
+}
 
 /** Requests permits; settlements that wait in this isolate travel along. */
 function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<AcquireReply[]> {

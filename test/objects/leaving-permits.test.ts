@@ -15,6 +15,9 @@ import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
+import { watched, watchObjects } from "../support/objects-watch.ts";
+
+watchObjects();
 
 const facts = factsOf("p", "up/x");
 const UNSENT = {
@@ -151,6 +154,54 @@ describe("the permit of a call whose client leaves", () => {
     const run = await fullRun();
     await run.object.withdraw("another");
     expect(await reservedOf(run)).toBe(1);
+  });
+});
+
+describe("the calls of a program that is killed", () => {
+  const CALLS = 200;
+
+  /** So many calls that wait behind "first", and their clients. */
+  async function queued(count: number): Promise<{ run: TestRun; calls: ReturnType<typeof workersCall>[] }> {
+    const run = await fullRun();
+    const calls = Array.from({ length: count }, () => workersCall(run));
+    await expect.poll(() => pendingOf(run)).toBe(count + 1);
+    return { run, calls };
+  }
+
+  it("are withdrawn by a few requests, however many they are", async () => {
+    const { run, calls } = await queued(CALLS);
+    const seen = watched(run.id).calls;
+    const before = { ...seen };
+    for (const { client } of calls) client.abort();
+    expect(await Promise.all(calls.map(({ permit }) => permit))).toEqual(Array(CALLS).fill(null));
+    expect(await pendingOf(run)).toBe(1);
+    const sent = ["withdraw", "withdrawMany"].map((method) => (seen[method] ?? 0) - (before[method] ?? 0));
+    // Two, and one more for each time that the object takes longer than a request waits for another.
+    expect(sent.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(20);
+    await firstEnds(run);
+    await expectFree(run);
+  });
+
+  it("are withdrawn by each other, if the request that began with it does not get through", async () => {
+    const { run, calls } = await queued(3);
+    const release = held("withdraw", "before");
+    for (const { client } of calls) client.abort();
+    await expect.poll(() => pendingOf(run)).toBe(1);
+    release();
+    expect(await Promise.all(calls.map(({ permit }) => permit))).toEqual([null, null, null]);
+    await firstEnds(run);
+    await expectFree(run);
+  });
+
+  it("are withdrawn one by one from an object of an earlier version", async () => {
+    const { run, calls } = await queued(3);
+    const plain = RunObject.prototype.withdrawMany;
+    onTestFinished(() => void (RunObject.prototype.withdrawMany = plain));
+    RunObject.prototype.withdrawMany = () =>
+      Promise.reject(new Error('The RPC receiver does not implement the method "withdrawMany".'));
+    for (const { client } of calls) client.abort();
+    expect(await Promise.all(calls.map(({ permit }) => permit))).toEqual([null, null, null]);
+    expect(await pendingOf(run)).toBe(1);
   });
 });
 

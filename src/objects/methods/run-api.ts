@@ -156,6 +156,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Withdraws a single call, a request for a child run, or the item of an attempt, by id: nobody waits for it any more. */
   withdraw(callId: string): Promise<void>;
 
+  /** Withdraws several single calls, whose clients have left at the same time. */
+  withdrawMany(callIds: string[]): Promise<void>;
+
   /** Records what a single call's attempt ended as. */
   settle(settlement: SingleSettlement): Promise<SettleReply>;
 
