@@ -55,6 +55,9 @@ describe("cut", () => {
   it("counts wide characters as two columns, and marks as none", () => {
     expect(widthOf("⚡模é")).toBe(5);
     expect(widthOf("e\u0301")).toBe(1);
+    // A vowel sign beside its letter; Kana of the supplementary plane; a hexagram's trigram.
+    expect(widthOf("का")).toBe(2);
+    expect(widthOf("\u{1b002}\u{1b170}\u2630")).toBe(6);
     expect(cut("模模模", 5)).toBe("模模…");
     expect(cut("模模模", 4)).toBe("模…");
   });
