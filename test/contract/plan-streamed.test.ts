@@ -14,11 +14,14 @@ class SlowPlanner {
   /** Whether the gateway has left the last answer before its end. */
   isLeft = false;
   #response: ServerResponse | null = null;
+  /** Whether the last request was one of Anthropic's: its answer is a message. */
+  #isMessage = false;
   readonly #server = createServer((request, response) => {
     let body = "";
     request.on("data", (part: Buffer) => (body += part.toString()));
     request.on("end", () => {
       this.asked.push(body);
+      this.#isMessage = request.url === "/v1/messages";
       this.isLeft = false;
       response.on("close", () => (this.isLeft = !response.writableEnded));
       response.writeHead(200, { "content-type": "text/event-stream" });
@@ -40,11 +43,20 @@ class SlowPlanner {
   }
 
   write(content: string): void {
+    if (this.#isMessage)
+      return this.#part("content_block_delta", { index: 0, delta: { type: "text_delta", text: content } });
     this.#event({ choices: [{ index: 0, delta: { content }, finish_reason: null }] });
   }
 
   end(finish: string | null = "stop"): void {
-    if (finish !== null) {
+    if (this.#isMessage) {
+      this.#part("message_delta", {
+        delta: { stop_reason: "end_turn" },
+        usage: { input_tokens: 10, output_tokens: 20 },
+      });
+      this.#part("message_stop", {});
+      this.#response?.end();
+    } else if (finish !== null) {
       this.#event({ choices: [{ index: 0, delta: {}, finish_reason: finish }] });
       this.#event({ choices: [], usage: { prompt_tokens: 10, completion_tokens: 20, total_tokens: 30 } });
       this.#response?.write("data: [DONE]\n\n");
@@ -56,6 +68,10 @@ class SlowPlanner {
   stop(): void {
     this.#server.closeAllConnections();
     this.#server.close();
+  }
+
+  #part(type: string, more: object): void {
+    this.#response?.write(`event: ${type}\ndata: ${JSON.stringify({ type, ...more })}\n\n`);
   }
 
   #event(more: object): void {
@@ -70,8 +86,10 @@ let world: World;
 beforeAll(async () => {
   tools = await startToolServer();
   const prices = { "*": { input: 1, output: 2 } };
-  const slow = { kind: "openai", base_url: await planner.start(), models: ["planner"], prices };
-  world = await startWorld(undefined, { TOOL_HOSTS: "127.0.0.1" }, { slow });
+  const base_url = await planner.start();
+  const slow = { kind: "openai", base_url, models: ["planner"], prices };
+  const claude = { kind: "anthropic", base_url, models: ["claude-planner"], prices };
+  world = await startWorld(undefined, { TOOL_HOSTS: "127.0.0.1" }, { slow, claude });
 });
 afterAll(async () => {
   planner.stop();
@@ -126,6 +144,30 @@ it("calls the first tool before the planner has written its second line", async 
   expect(order.indexOf("tool_called")).toBeLessThan(plannerEnds);
 });
 
+it.each([{ planner_model: "claude-planner" }, { model: "up-1" }])(
+  "has it written at an upstream that speaks Anthropic's protocol, named by %o or by the run",
+  async (named) => {
+    const run = await world.openRun({
+      default_model: named.model === undefined ? "up-1" : "claude-planner",
+      budget: { usd: 1 },
+    });
+    const answering = run.send("/plan", { json: { goal: "reach it", stream: true, ...named } });
+    await planner.awaited();
+    expect(JSON.parse(planner.asked.at(-1) ?? "")).toMatchObject({ model: "claude-planner", stream: true });
+    planner.write('{"id": "a", "prompt": "first of claude"}\n{"id": "b", "pro');
+    await expect.poll(() => world.upstream.counters.sends.has("first of claude"), { timeout: 30_000 }).toBe(true);
+    planner.write('mpt": "{{a.output}} and more"}\n');
+    planner.end();
+    expect((await answering).json).toMatchObject({
+      status: "completed",
+      plan: { state: "ended", errors: [] },
+      outputs: { b: "first of claude and more" },
+    });
+    expect((await documentOf(run)).budget.calls.spent).toBe(3);
+    world.upstream.forget();
+  },
+);
+
 it("answers with an event for each task as it ends, also while the plan is still written", async () => {
   const run = await openRun();
   const answering = run.send("/plan", { json: body, headers: { accept: "application/x-ndjson" } });
@@ -170,6 +212,8 @@ it("is refused without any task, with the planner's error, and beside what it ca
   planner.end();
   const none = await answering;
   expect([none.status, errorOf(none).message]).toEqual([400, expect.stringContaining("the plan has no task")]);
+  const unknown = await run.send("/plan", { json: { ...body, planner_model: "nowhere" } });
+  expect([unknown.status, errorOf(unknown).code]).toEqual([404, "model_not_found"]);
   const failed = await run.send("/plan", { json: { ...body, planner_model: "sim/fail?status=400" } });
   expect([failed.status >= 400, errorOf(failed).code]).toEqual([true, "upstream_error"]);
   for (const more of [{ replan: {} }, { run: false }]) {

@@ -5,10 +5,11 @@
 import type { Context } from "hono";
 import { invalid } from "../../../contract/errors.ts";
 import type { PlanRequest } from "../../../contract/graph/plan.ts";
-import { Refusal } from "../../../errors.ts";
+import { Refusal, type Reason } from "../../../errors.ts";
 import { relayCall } from "../../../executors/relayed-call.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
-import { ChatText } from "../../../providers/formats/stream/chat-text.ts";
+import { COMPLETION_TOKENS_DEFAULT } from "../../../limits.ts";
+import { StreamedText, type TextEndpoint } from "../../../providers/formats/stream/streamed-text.ts";
 import { requestReading } from "../../../providers/formats/request/read.ts";
 import { inSlices, pause } from "../../../text/bytes/slices.ts";
 import { clientTrace } from "../../client-trace.ts";
@@ -33,20 +34,44 @@ export async function streamedPlan(
 
 const encoder = new TextEncoder();
 
+type Planner = { prompt: string; model: string | null };
+
 /** The planner's text as it comes. It breaks off where its answer does. */
-async function plannerText(
-  c: Context<AppEnv>,
-  runId: string,
-  { prompt, model }: { prompt: string; model: string | null },
-): Promise<ReadableStream<Uint8Array>> {
-  const messages = [{ role: "user", content: prompt }];
-  const bytes = encoder.encode(JSON.stringify({ ...(model !== null && { model }), messages, stream: true }));
-  const facts = await inSlices(requestReading("chat", bytes), pause);
-  if (!facts.ok) throw new Refusal(facts.reason);
-  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
+async function plannerText(c: Context<AppEnv>, runId: string, planner: Planner): Promise<ReadableStream<Uint8Array>> {
   // A planner whose plan is refused, or not wanted any more, would write on, and stay reserved.
   const unwanted = new AbortController();
   const signal = AbortSignal.any([c.req.raw.signal, unwanted.signal]);
+  const chat = await asked(c, runId, { ...planner, endpoint: "chat", signal });
+  // Nothing was sent: the upstream of its model may speak the other protocol.
+  const isRefused = chat.end.kind === "refused" && isOfModel(chat.end.reason);
+  const other = isRefused ? await asked(c, runId, { ...planner, endpoint: "messages", signal }) : chat;
+  const { end, usage, endpoint } = other.end.kind === "refused" ? chat : other;
+  c.set("remainingNanoUsd", usage.remainingNanoUsd);
+  if (end.kind === "refused") throw new Refusal(end.reason, spentBefore(usage, end.reason));
+  if (end.kind === "failed" && end.outcome.kind === "failure") {
+    throw new Refusal(end.outcome.reason, spentBefore(usage, end.outcome.reason));
+  }
+  if (end.kind !== "answered") throw new Refusal(UNANSWERED);
+  if (!(end.headers["content-type"] ?? "").includes("text/event-stream")) throw new Refusal(UNSTREAMED);
+  return textOf(end.body, new StreamedText(endpoint), () => unwanted.abort());
+}
+
+/** Asks the planner at an endpoint of its upstream. */
+async function asked(
+  c: Context<AppEnv>,
+  runId: string,
+  { prompt, model, endpoint, signal }: Planner & { endpoint: TextEndpoint; signal: AbortSignal },
+) {
+  const sent = {
+    ...(model !== null && { model }),
+    // A message has to name its cap.
+    ...(endpoint === "messages" && { max_tokens: COMPLETION_TOKENS_DEFAULT }),
+    ...{ messages: [{ role: "user", content: prompt }], stream: true },
+  };
+  const bytes = encoder.encode(JSON.stringify(sent));
+  const facts = await inSlices(requestReading(endpoint, bytes), pause);
+  if (!facts.ok) throw new Refusal(facts.reason);
+  const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const calling = relayCall(
     { bytes, facts: facts.value, query: "", header: () => undefined },
     {
@@ -57,30 +82,30 @@ async function plannerText(
   );
   // If the client leaves, the attempt is stopped and must still be settled.
   waitUntil(calling.catch(() => undefined));
-  const { end, usage } = await calling;
-  c.set("remainingNanoUsd", usage.remainingNanoUsd);
-  if (end.kind === "refused") throw new Refusal(end.reason, spentBefore(usage, end.reason));
-  if (end.kind === "failed" && end.outcome.kind === "failure") {
-    throw new Refusal(end.outcome.reason, spentBefore(usage, end.outcome.reason));
-  }
-  if (end.kind !== "answered") throw new Refusal(UNANSWERED);
-  if (!(end.headers["content-type"] ?? "").includes("text/event-stream")) throw new Refusal(UNSTREAMED);
-  return textOf(end.body, () => unwanted.abort());
+  return { ...(await calling), endpoint };
+}
+
+/** Whether a call was refused for its model: there is none of that name, or not at its endpoint. */
+function isOfModel(reason: Reason): boolean {
+  return reason.reason === "invalid_request" && reason.param === "model";
 }
 
 const UNANSWERED = invalid(null, "the client left before its planner was answered").reason;
 const UNSTREAMED = invalid("stream", "is not possible: the planner's upstream does not stream. Leave it out").reason;
 
-function textOf(body: ReadableStream<Uint8Array> | Uint8Array, stop: () => void): ReadableStream<Uint8Array> {
-  const chat = new ChatText();
+function textOf(
+  body: ReadableStream<Uint8Array> | Uint8Array,
+  streamed: StreamedText,
+  stop: () => void,
+): ReadableStream<Uint8Array> {
   const reader = (body instanceof Uint8Array ? new Blob([body]).stream() : body).getReader();
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
       for (;;) {
         const { done, value } = await reader.read();
-        if (done && chat.isWhole) return controller.close();
+        if (done && streamed.isWhole) return controller.close();
         if (done) throw new Error("the planner's answer broke off");
-        const more = chat.feed(value);
+        const more = streamed.feed(value);
         if (more !== "") return controller.enqueue(encoder.encode(more));
       }
     },
