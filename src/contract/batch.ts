@@ -30,6 +30,7 @@ import {
   type IndependencePolicy,
 } from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
+import { Params } from "./params.ts";
 import { PlainPrompts } from "./plain-prompts.ts";
 import { replayedFlag } from "./replay.ts";
 import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
@@ -318,7 +319,7 @@ export function* batchParsing(
 ): Sliced<Parsed<BatchRequest & { calls: BatchCall[] }>> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
-  const envelope = parseEnvelope(value);
+  const envelope = yield* envelopeParsing(value);
   if (!envelope.ok) return envelope;
   const { shared } = envelope.value;
   if (envelope.value.times !== undefined) return copiesOf(envelope.value, envelope.value.times);
@@ -378,8 +379,8 @@ export type Envelope = {
   | { prompts: undefined; items: readonly BatchItem[]; content?: CallContent }
 );
 
-/** Reads all of a batch but the calls of its prompts or items. */
-export function parseEnvelope(value: unknown): Parsed<Envelope> {
+/** Reads all of a batch but the calls of its prompts or items, in slices. */
+export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach, stop_when } = read.data;
@@ -387,7 +388,7 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
   const { service_tier: sentTier, ...sent } = read.data;
   const viaBatches = sentTier === BATCH_TIER;
   const options = sentTier === BATCH_TIER ? sent : { ...sent, service_tier: sentTier };
-  const settings = parseSettings(options, SETTINGS_DEFAULT, (field) => field);
+  const settings = parseSettings(options, yield* sharedBase(options), (field) => field);
   if (!settings.ok) return settings;
   if (viaBatches) {
     const fault = batchTierFault(sent);
@@ -432,6 +433,13 @@ export function parseEnvelope(value: unknown): Parsed<Envelope> {
     "prompts",
     "is missing; expected prompts (an array of texts), items (an array of objects), or prompt with agents or n",
   );
+}
+
+/** What the settings of a batch are laid over: the facts of its `params` are read in slices. */
+function* sharedBase({ params }: Pick<z.infer<typeof batchBody>, "params">): Sliced<CallSettings> {
+  if (params == null) return SETTINGS_DEFAULT;
+  const path = (name: string | null): string => (name === null ? "params" : `params.${name}`);
+  return { ...SETTINGS_DEFAULT, params: yield* Params.ahead(params, path) };
 }
 
 /** The envelope of a batch that has one content for all its calls, which they share like its settings. */

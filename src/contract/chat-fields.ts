@@ -4,7 +4,8 @@ import type { Reason } from "../errors.ts";
 import { PROMPT_BYTES_MAX, TEXT_LOOK_BYTES_MIN } from "../limits.ts";
 import { specialFacts, type SpecialFacts } from "../providers/formats/request/call-facts.ts";
 import type { ThinkingBudget } from "../providers/formats/request/thinking.ts";
-import { readChatPart } from "../providers/formats/request/read.ts";
+import { chatPartReading } from "../providers/formats/request/read.ts";
+import { atOnce, type Sliced } from "../text/bytes/slices.ts";
 import { normalisedGrowth } from "../text/tokens/normalised-bytes.ts";
 import { textTokensMax as textTokensMaxOf } from "../text/tokens/text-bound.ts";
 import type { Parsed } from "./errors.ts";
@@ -40,8 +41,13 @@ const encoder = new TextEncoder();
  * bounded before. Refuses what no upstream accepts.
  */
 export function readChatFields(value: unknown, name: "" | "messages", path: PartPath): Parsed<ChatFields> {
+  return atOnce(chatFieldsReading(value, name, path));
+}
+
+/** The same in slices. */
+export function* chatFieldsReading(value: unknown, name: "" | "messages", path: PartPath): Sliced<Parsed<ChatFields>> {
   const bytes = encoder.encode(name === "" ? JSON.stringify(value) : `{"${name}":${JSON.stringify(value)}}`);
-  const read = readChatPart(bytes);
+  const read = yield* chatPartReading(bytes);
   if (!read.ok) return { ok: false, reason: withPath(read.reason, path) };
   const { promptBytes, textTokensMax, mediaParts, maxTokens, budgets } = read.value;
   // What was put around a field alone is not part of it.

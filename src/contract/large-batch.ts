@@ -12,7 +12,7 @@ import {
   itemCall,
   namesOf,
   noteContext,
-  parseEnvelope,
+  envelopeParsing,
   promptCall,
   tiersOf,
   toolsOf,
@@ -74,7 +74,7 @@ function* piecesReading(
   yield;
   const json = jsonOf(list.envelope);
   const native = json.ok ? reading.nativeOf(json.value) : json;
-  const envelope = native.ok ? parseEnvelope(native.value) : native;
+  const envelope = native.ok ? yield* envelopeParsing(native.value) : native;
   // One with `over` is short, but for what its prompt may be.
   if (!envelope.ok || envelope.value.shared.contexts.over !== null) return null;
   const { settings, shared } = envelope.value;

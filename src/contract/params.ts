@@ -5,8 +5,9 @@
 import { NAME_CHARS_MAX, JSON_DEPTH_MAX, PARAMS_ENTRIES_MAX } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../providers/formats/request/call-facts.ts";
 import { ownParamFault } from "../providers/formats/request/own-params.ts";
-import { readChatFields, type ChatFields } from "./chat-fields.ts";
+import { chatFieldsReading, readChatFields, type ChatFields } from "./chat-fields.ts";
 import { invalid, type Parsed } from "./errors.ts";
+import type { Sliced } from "../text/bytes/slices.ts";
 import { nestsDeeperThan } from "./text.ts";
 
 type Values = Readonly<Record<string, unknown>>;
@@ -34,15 +35,28 @@ export class Params {
   /** The facts of single entries, once a call that inherits them has replaced one. */
   readonly #single = new Map<string, ChatFields>();
 
-  private constructor(values: Values, fields: ChatFields) {
+  /** The first entries that are laid over none, if their facts are read already; null = they are not. */
+  readonly #ahead: { sent: Values; read: Parsed<ChatFields> } | null;
+
+  private constructor(
+    values: Values,
+    fields: ChatFields,
+    ahead: { sent: Values; read: Parsed<ChatFields> } | null = null,
+  ) {
     this.values = values;
     this.fields = fields;
+    this.#ahead = ahead;
+  }
+
+  /** No entries, and the facts of those that a request names first, read in slices: they may be megabytes that its calls share. */
+  static *ahead(sent: Values, path: ParamsPath): Sliced<Params> {
+    return new Params({}, NONE, { sent, read: yield* chatFieldsReading(sent, "", path) });
   }
 
   /** These entries with those that a call names itself, which replace equal names. Or why they are refused. */
   with(sent: Values, path: ParamsPath): Parsed<Params> {
     const names = Object.keys(sent);
-    if (names.length === 0 && this !== Params.NONE) return { ok: true, value: this };
+    if (names.length === 0 && this !== Params.NONE && this.#ahead === null) return { ok: true, value: this };
     const values = names.length > PARAMS_ENTRIES_MAX ? sent : { ...this.values, ...sent };
     if (Object.keys(values).length > PARAMS_ENTRIES_MAX) {
       return invalid(path(null), `expected at most ${PARAMS_ENTRIES_MAX} entries`);
@@ -54,7 +68,7 @@ export class Params {
     if (nestsDeeperThan(sent, JSON_DEPTH_MAX)) {
       return invalid(path(null), `expected at most ${JSON_DEPTH_MAX} levels of nesting`);
     }
-    const own = readChatFields(sent, "", path);
+    const own = this.#ahead?.sent === sent ? this.#ahead.read : readChatFields(sent, "", path);
     if (!own.ok) return own;
     const kept = this.#fieldsWithout(sent);
     return { ok: true, value: new Params(values, kept === null ? own.value : both(kept, own.value)) };

@@ -79,9 +79,22 @@ export function jsonTokensMax(
   to = json.length,
   growth = jsonNormalisedGrowth(json, from, to),
 ): number {
+  const count = countingJsonTokens(json, { from, to, growth, sliceBytes: Infinity });
+  for (;;) {
+    const step = count.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same, with a pause behind each `sliceBytes`. */
+export function* countingJsonTokens(
+  json: Uint8Array,
+  { from, to, growth, sliceBytes }: { from: number; to: number; growth: number; sliceBytes: number },
+): Generator<void, number, void> {
   const scan = new TextScan();
   let escapes = 0;
   let kept = 0;
+  let sliceEnd = from + sliceBytes;
   for (let at = from; at < to;) {
     while (at < to && kept + CODE_BYTES_MAX < buffer.length) {
       const byte = json[at++] ?? 0;
@@ -100,6 +113,12 @@ export function jsonTokensMax(
       }
     }
     kept = scan.take(kept, at >= to);
+    if (at < sliceEnd || at >= to) continue;
+    // Others use `buffer` in the pause.
+    const lastWord = buffer.slice(0, kept);
+    yield;
+    buffer.set(lastWord);
+    sliceEnd = at + sliceBytes;
   }
   return Math.min(scan.tokens + escapes, to - from) + growth;
 }

@@ -36,6 +36,17 @@ describe("a large body is read in slices", () => {
     expect(pauses).toBeGreaterThanOrEqual(8);
   });
 
+  it("of a batch whose calls share megabytes of params, with the same settings", async () => {
+    const stop = "the quick brown fox ".repeat((5 * SLICE_CHARS_MAX) / 20);
+    const bytes = encode({ params: { stop }, items: [{ prompt: "a" }, { prompt: "b", params: { seed: 1 } }] });
+    const { value, pauses } = await sliced(batchReading(bytes));
+    const whole = readBatch(bytes);
+    expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
+    expect(value.ok && value.value.defaults).toEqual(whole.ok && whole.value.defaults);
+    // The tokens of five slices are counted; a body of this size has three more pauses before.
+    expect(pauses).toBeGreaterThanOrEqual(7);
+  });
+
   it("and a small one at once: a pause costs more than it", async () => {
     expect((await sliced(requestReading("chat", chat(LARGE_BODY_BYTES_MIN / 2)))).pauses).toBe(0);
     expect((await sliced(batchReading(prompts(SLICE_CHARS_MAX / 2)))).pauses).toBe(0);

@@ -7,7 +7,7 @@ import o200k from "js-tiktoken/ranks/o200k_base";
 import r50k from "js-tiktoken/ranks/r50k_base";
 import { describe, expect, test } from "vitest";
 import { normalisedGrowth } from "../../../../src/text/tokens/normalised-bytes.ts";
-import { jsonTokensMax, textTokensMax } from "../../../../src/text/tokens/text-bound.ts";
+import { countingJsonTokens, jsonTokensMax, textTokensMax } from "../../../../src/text/tokens/text-bound.ts";
 
 const TOKENIZERS = Object.entries({ o200k, cl100k, r50k }).map(([name, ranks]) => ({
   name,
@@ -219,5 +219,24 @@ describe("jsonTokensMax", () => {
   test("counts a part of the bytes alone", () => {
     const bytes = Buffer.from('{"a":"012345","b":"6789"}');
     expect(jsonTokensMax(bytes, 6, 12)).toBe(6);
+  });
+
+  test("is the same in slices, whatever else is counted in their pauses", () => {
+    const words = String.raw`the light of informations\n\u0073 \\u0073 "é漢😀" 0123456789 `;
+    const json = Buffer.from(JSON.stringify(words.repeat(4_000)));
+    const whole = { from: 0, to: json.length, growth: 7 };
+    for (const sliceBytes of [1, 30_000, 100_000, json.length]) {
+      const count = countingJsonTokens(json, { ...whole, sliceBytes });
+      let pauses = 0;
+      let step = count.next();
+      for (; step.done !== true; step = count.next()) {
+        pauses += 1;
+        textTokensMax("OTHER words, as many as fit ".repeat(700));
+      }
+      expect(step.value).toBe(jsonTokensMax(json, 0, json.length, 7));
+      // What is looked at together has 16 KB.
+      expect(pauses).toBeGreaterThanOrEqual(Math.floor(json.length / (sliceBytes + 16_384)) - 1);
+      expect(pauses).toBeLessThanOrEqual(Math.ceil(json.length / 16_000));
+    }
   });
 });
