@@ -22,6 +22,7 @@ import { splitList } from "../text/json/split-list.ts";
 import { jsonOf } from "./body.ts";
 import { invalid, zodReason, type Parsed } from "./errors.ts";
 import { messagesBody } from "./dialects/relayed.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 const CUSTOM_ID = /^[a-zA-Z0-9_-]+$/;
 
@@ -29,18 +30,20 @@ const CUSTOM_ID = /^[a-zA-Z0-9_-]+$/;
 const serviceTier = z.enum([BATCH_TIER, "default"]).nullish();
 
 /** `POST /v1/messages/batches` as documented. */
-export const messageBatchBody = z.strictObject({
-  requests: z
-    .array(
-      z.strictObject({
-        custom_id: z.string().min(1).max(MESSAGE_BATCH_ID_CHARS_MAX).regex(CUSTOM_ID),
-        params: messagesBody,
-      }),
-    )
-    .min(1)
-    .max(MESSAGE_BATCH_REQUESTS_MAX),
-  service_tier: serviceTier,
-});
+export const messageBatchBody = atFirstUse(() =>
+  z.strictObject({
+    requests: z
+      .array(
+        z.strictObject({
+          custom_id: z.string().min(1).max(MESSAGE_BATCH_ID_CHARS_MAX).regex(CUSTOM_ID),
+          params: messagesBody(),
+        }),
+      )
+      .min(1)
+      .max(MESSAGE_BATCH_REQUESTS_MAX),
+    service_tier: serviceTier,
+  }),
+);
 
 /** The same without its list. */
 const envelope = z.strictObject({ requests: z.array(z.unknown()), service_tier: serviceTier });

@@ -57,6 +57,7 @@ import {
   CONTEXTS_BYTES_MAX,
   CONTEXTS_MAX,
 } from "../limits.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 const deployment = z.string().nullable().meta({
   description:
@@ -64,105 +65,118 @@ const deployment = z.string().nullable().meta({
 });
 
 /** `GET /` */
-export const aboutDocument = z
-  .object({
-    name: z.literal("fanout"),
-    version: z.string(),
-    deployment,
-    description: z.string(),
-    links: z.record(z.string(), z.string()),
-  })
-  .meta({ id: "About" });
-export type About = z.infer<typeof aboutDocument>;
+export const aboutDocument = atFirstUse(() =>
+  z
+    .object({
+      name: z.literal("fanout"),
+      version: z.string(),
+      deployment,
+      description: z.string(),
+      links: z.record(z.string(), z.string()),
+    })
+    .meta({ id: "About" }),
+);
+export type About = z.infer<ReturnType<typeof aboutDocument>>;
 
 /** `GET /health`: shows that the Worker answers; it calls no upstream and no object. */
-export const healthDocument = z
-  .object({
-    status: z.literal("ok"),
-    version: z.string(),
-    deployment,
-    warnings: z.array(z.string()).meta({ description: "Configuration settings that are wrong or have no effect" }),
-  })
-  .meta({ id: "Health" });
-export type Health = z.infer<typeof healthDocument>;
+export const healthDocument = atFirstUse(() =>
+  z
+    .object({
+      status: z.literal("ok"),
+      version: z.string(),
+      deployment,
+      warnings: z.array(z.string()).meta({ description: "Configuration settings that are wrong or have no effect" }),
+    })
+    .meta({ id: "Health" }),
+);
+export type Health = z.infer<ReturnType<typeof healthDocument>>;
 
 /** `GET /stubs` */
-export const stubList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(z.object({ lang: z.string(), path: z.string(), file: z.string() })),
-  })
-  .meta({ id: "StubList" });
-export type StubList = z.infer<typeof stubList>;
+export const stubList = atFirstUse(() =>
+  z
+    .object({
+      object: z.literal("list"),
+      data: z.array(z.object({ lang: z.string(), path: z.string(), file: z.string() })),
+    })
+    .meta({ id: "StubList" }),
+);
+export type StubList = z.infer<ReturnType<typeof stubList>>;
+
+/** The bounds of graphs, groups, runs and tools. */
+const groupAndToolBounds = () => ({
+  graph_tasks_max: z.int(),
+  graph_edges_max: z.int(),
+  graph_slots_max: z.int(),
+  groups_open_max: z.int(),
+  group_wait_ms_max: z.int(),
+  capacity_wait_ms_max: z.int(),
+  results_page_max: z.int(),
+  run_stored_bytes_max: z.int(),
+  run_children_max: z.int(),
+  deadline_ms_max: z.int(),
+  retention_s_max: z.int(),
+  idempotency_key_chars_max: z.int(),
+  client_event_bytes_max: z.int(),
+  client_events_per_post_max: z.int(),
+  client_log_bytes_max: z.int(),
+  followers_per_token_max: z.int(),
+  log_readers_per_token_max: z.int(),
+  followed_event_chars_max: z.int(),
+  tools_per_run_max: z.int(),
+  tool_call_bytes_max: z.int(),
+  tool_reply_bytes_max: z.int(),
+  tool_timeout_ms_max: z.int(),
+  tool_timeout_ms_default: z.int(),
+  images_measured_max: z.int(),
+  image_segments_max: z.int(),
+  tool_turns_default: z.int(),
+  tool_turns_max: z.int(),
+  tool_calls_per_turn_max: z.int(),
+  tool_talk_bytes_max: z.int(),
+  tool_result_bytes_max: z.int(),
+});
 
 /** `GET /limits`: every bound that a client can meet, each with its unit in its name. */
-export const limitsDocument = z
-  .object({
-    items_per_batch_max: z.int(),
-    body_bytes_max: z.int(),
-    body_bytes: z.record(z.string(), z.int()).meta({ description: "Largest request body per route, bytes" }),
-    json_depth_max: z.int(),
-    prompt_bytes_max: z.int(),
-    context_bytes_max: z.int(),
-    context_range_bytes_max: z.int(),
-    contexts_per_run_max: z.int(),
-    contexts_bytes_max: z.int(),
-    chunk_chars_max: z.int(),
-    response_bytes_max: z.int(),
-    parallel_max: z.int(),
-    parallel_default: z.int(),
-    depth_max: z.int(),
-    expires_s_max: z.int(),
-    budget_usd_max: z.number(),
-    budget_count_max: z.int(),
-    max_tokens_max: z.int(),
-    timeout_ms_max: z.int(),
-    timeout_ms_default: z.int(),
-    window_ms_max: z.int(),
-    name_chars_max: z.int(),
-    metadata_bytes_max: z.int(),
-    params_entries_max: z.int(),
-    hashed_chars_max: z.int().meta({
-      description:
-        "Characters that the calls of a batch share, times its calls, with `dedupe` or in a run that records",
-    }),
-    json_values_max: z.int().meta({ description: "Most values in a JSON body that is read whole" }),
-    graph_tasks_max: z.int(),
-    graph_edges_max: z.int(),
-    graph_slots_max: z.int(),
-    groups_open_max: z.int(),
-    group_wait_ms_max: z.int(),
-    capacity_wait_ms_max: z.int(),
-    results_page_max: z.int(),
-    run_stored_bytes_max: z.int(),
-    run_children_max: z.int(),
-    deadline_ms_max: z.int(),
-    retention_s_max: z.int(),
-    idempotency_key_chars_max: z.int(),
-    client_event_bytes_max: z.int(),
-    client_events_per_post_max: z.int(),
-    client_log_bytes_max: z.int(),
-    followers_per_token_max: z.int(),
-    log_readers_per_token_max: z.int(),
-    followed_event_chars_max: z.int(),
-    tools_per_run_max: z.int(),
-    tool_call_bytes_max: z.int(),
-    tool_reply_bytes_max: z.int(),
-    tool_timeout_ms_max: z.int(),
-    tool_timeout_ms_default: z.int(),
-    images_measured_max: z.int(),
-    image_segments_max: z.int(),
-    tool_turns_default: z.int(),
-    tool_turns_max: z.int(),
-    tool_calls_per_turn_max: z.int(),
-    tool_talk_bytes_max: z.int(),
-    tool_result_bytes_max: z.int(),
-    prices_date: z.iso.date(),
-    image_families_date: z.iso.date(),
-  })
-  .meta({ id: "Limits" });
+export const limitsDocument = atFirstUse(() =>
+  z
+    .object({
+      items_per_batch_max: z.int(),
+      body_bytes_max: z.int(),
+      body_bytes: z.record(z.string(), z.int()).meta({ description: "Largest request body per route, bytes" }),
+      json_depth_max: z.int(),
+      prompt_bytes_max: z.int(),
+      context_bytes_max: z.int(),
+      context_range_bytes_max: z.int(),
+      contexts_per_run_max: z.int(),
+      contexts_bytes_max: z.int(),
+      chunk_chars_max: z.int(),
+      response_bytes_max: z.int(),
+      parallel_max: z.int(),
+      parallel_default: z.int(),
+      depth_max: z.int(),
+      expires_s_max: z.int(),
+      budget_usd_max: z.number(),
+      budget_count_max: z.int(),
+      max_tokens_max: z.int(),
+      timeout_ms_max: z.int(),
+      timeout_ms_default: z.int(),
+      window_ms_max: z.int(),
+      name_chars_max: z.int(),
+      metadata_bytes_max: z.int(),
+      params_entries_max: z.int(),
+      hashed_chars_max: z.int().meta({
+        description:
+          "Characters that the calls of a batch share, times its calls, with `dedupe` or in a run that records",
+      }),
+      json_values_max: z.int().meta({ description: "Most values in a JSON body that is read whole" }),
+      ...groupAndToolBounds(),
+      prices_date: z.iso.date(),
+      image_families_date: z.iso.date(),
+    })
+    .meta({ id: "Limits" }),
+);
 
-export type Limits = z.infer<typeof limitsDocument>;
+export type Limits = z.infer<ReturnType<typeof limitsDocument>>;
 
 /** The bounds as shown, but for those of bodies, which the table of routes has, and the days of the catalogues. */
 export const limits: Omit<Limits, "body_bytes" | "prices_date" | "image_families_date"> = {

@@ -13,6 +13,7 @@ import {
 import { zodReason, type Parsed } from "./errors.ts";
 import { exactlyOneOf, label } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 const leaseMs = z
   .int()
@@ -37,40 +38,46 @@ export const claimBody = strictFields({
   }),
 }).meta({ id: "PullClaim" });
 
-const pullItem = z
-  .object({
-    lease_id: z.string(),
-    upstream: z.string(),
-    model: z.string(),
-    attempt_id: z.string(),
-    prompt: z.string().nullable().meta({ description: "The prompt, if the call is one text; else null" }),
-    request: z.record(z.string(), z.unknown()).meta({ description: "The call as a chat completion request" }),
-    lease_expires_at: z.iso.datetime(),
-    deadline: z.iso.datetime().meta({ description: "When the gateway gives the call up" }),
-  })
-  .meta({ id: "PullItem" });
+const pullItem = atFirstUse(() =>
+  z
+    .object({
+      lease_id: z.string(),
+      upstream: z.string(),
+      model: z.string(),
+      attempt_id: z.string(),
+      prompt: z.string().nullable().meta({ description: "The prompt, if the call is one text; else null" }),
+      request: z.record(z.string(), z.unknown()).meta({ description: "The call as a chat completion request" }),
+      lease_expires_at: z.iso.datetime(),
+      deadline: z.iso.datetime().meta({ description: "When the gateway gives the call up" }),
+    })
+    .meta({ id: "PullItem" }),
+);
 
-export const claimReply = z.object({ object: z.literal("list"), items: z.array(pullItem) }).meta({ id: "PullItems" });
-export type PullItemDocument = z.infer<typeof pullItem>;
+export const claimReply = atFirstUse(() =>
+  z.object({ object: z.literal("list"), items: z.array(pullItem()) }).meta({ id: "PullItems" }),
+);
+export type PullItemDocument = z.infer<ReturnType<typeof pullItem>>;
 
 export const heartbeatBody = strictFields({
   lease_ids: z.array(leaseId).min(1).max(PULL_ITEMS_MAX),
   lease_ms: leaseMs,
 }).meta({ id: "PullHeartbeat" });
 
-export const heartbeatReply = z
-  .object({
-    object: z.literal("list"),
-    leases: z.array(
-      z.object({
-        lease_id: z.string(),
-        state: z.enum(["active", "completed", "cancelled", "expired", "unknown"]),
-        lease_expires_at: z.iso.datetime().nullable(),
-      }),
-    ),
-  })
-  .meta({ id: "PullLeases" });
-export type HeartbeatDocument = z.infer<typeof heartbeatReply>;
+export const heartbeatReply = atFirstUse(() =>
+  z
+    .object({
+      object: z.literal("list"),
+      leases: z.array(
+        z.object({
+          lease_id: z.string(),
+          state: z.enum(["active", "completed", "cancelled", "expired", "unknown"]),
+          lease_expires_at: z.iso.datetime().nullable(),
+        }),
+      ),
+    })
+    .meta({ id: "PullLeases" }),
+);
+export type HeartbeatDocument = z.infer<ReturnType<typeof heartbeatReply>>;
 
 const tokens = z.int().min(0).max(BUDGET_COUNT_MAX);
 
@@ -109,14 +116,18 @@ export const completeBody = strictFields({
   )
   .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["message"], ["error"]]) });
 
-export const completeReply = z
-  .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
-  .meta({ id: "PullCompleted" });
+export const completeReply = atFirstUse(() =>
+  z
+    .object({ lease_id: z.string(), status: z.literal("completed"), repeated: z.boolean() })
+    .meta({ id: "PullCompleted" }),
+);
 
 /** The answer to `POST /runs/:id/worker-token`; no other reply contains the token. */
-export const workerToken = z
-  .object({ object: z.literal("worker_token"), run_id: z.string(), token: z.string(), expires_at: z.iso.datetime() })
-  .meta({ id: "WorkerToken" });
+export const workerToken = atFirstUse(() =>
+  z
+    .object({ object: z.literal("worker_token"), run_id: z.string(), token: z.string(), expires_at: z.iso.datetime() })
+    .meta({ id: "WorkerToken" }),
+);
 
 export type ClaimBody = z.infer<typeof claimBody>;
 export type HeartbeatBody = z.infer<typeof heartbeatBody>;

@@ -43,6 +43,7 @@ import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
 import { shownWebhook, webhookField } from "./webhook.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 const count = z.int().min(0).max(BUDGET_COUNT_MAX);
 
@@ -180,30 +181,34 @@ const budgetLine = z.object({
 });
 
 /** Four numbers in each dimension; `limit` and `remaining` are null for a dimension without a limit. */
-export const budgetDocument = z
-  .object({
-    usd: budgetLine,
-    calls: budgetLine,
-    prompt_tokens: budgetLine,
-    completion_tokens: budgetLine,
-    new_tokens: budgetLine,
-  })
-  .meta({ id: "Budget" });
-export type BudgetDocument = z.infer<typeof budgetDocument>;
+export const budgetDocument = atFirstUse(() =>
+  z
+    .object({
+      usd: budgetLine,
+      calls: budgetLine,
+      prompt_tokens: budgetLine,
+      completion_tokens: budgetLine,
+      new_tokens: budgetLine,
+    })
+    .meta({ id: "Budget" }),
+);
+export type BudgetDocument = z.infer<ReturnType<typeof budgetDocument>>;
 
 /** A key that its provider refuses and for which calls of the run wait. */
-const blockedKey = z
-  .object({
-    upstream: z.string(),
-    key: z
-      .string()
-      .nullable()
-      .meta({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
-    reason: z.enum(["insufficient_quota", "invalid_key", "forbidden"]),
-    since: z.iso.datetime(),
-  })
-  .meta({ id: "BlockedKey" });
-export type BlockedKey = z.infer<typeof blockedKey>;
+const blockedKey = atFirstUse(() =>
+  z
+    .object({
+      upstream: z.string(),
+      key: z
+        .string()
+        .nullable()
+        .meta({ description: "`secret:NAME` for one of several keys; null: the upstream has one or none" }),
+      reason: z.enum(["insufficient_quota", "invalid_key", "forbidden"]),
+      since: z.iso.datetime(),
+    })
+    .meta({ id: "BlockedKey" }),
+);
+export type BlockedKey = z.infer<ReturnType<typeof blockedKey>>;
 
 export const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
 
@@ -236,123 +241,137 @@ const callTimes = {
 };
 
 /** A run as shown. */
-export const runDocument = z
-  .object({
-    id: z.string(),
-    object: z.literal("run"),
-    name: z.string().nullable(),
-    status: runStatus,
-    parent_id: z.string().nullable(),
-    depth: z.int(),
-    created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime(),
-    budget: budgetDocument,
-    max_parallel: z.int(),
-    effective_parallel: z.int(),
-    weight: z.number(),
-    blocked: z.array(blockedKey).nullable().meta({
-      description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
-    }),
-    in_flight: z.int().optional().meta({
-      description: "Attempts of the run's own calls; absent if the object of the run has an earlier version",
-    }),
-    last_call_at: lastCallAt.optional(),
-    own_spent_usd: ownSpent.optional(),
-    children: childCounts.optional(),
-    stats: z.object({
-      total_queries: z.int(),
-      parallel_batches: z.int(),
-      sequential_queries: z.int(),
-      total_parallel_queries: z.int(),
-      pending_queries: z.int(),
-    }),
-    metrics: z.object({
-      wall_ms: z.number(),
-      sequential_ms: z.number(),
-      speedup: z.number().nullable(),
-      peak_parallel: z.int(),
-      success_rate: z.number().nullable(),
-      attempts: z.int(),
-      retries: z.int(),
-      failures: failures.optional(),
-      ...callTimes,
-    }),
-    region: z.enum(REGIONS).nullable(),
-    replay: z.literal("run").nullable().meta({ description: "`run`: its answers are recorded and replayed" }),
-    replay_from: z.string().nullable().meta({
-      description:
-        "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
-    }),
-    webhook: shownWebhook,
-    tools: z.array(shownTool),
-    metadata: z.record(z.string(), z.unknown()),
-  })
-  .meta({ id: "Run" });
-export type RunDocument = z.infer<typeof runDocument>;
+export const runDocument = atFirstUse(() =>
+  z
+    .object({
+      id: z.string(),
+      object: z.literal("run"),
+      name: z.string().nullable(),
+      status: runStatus,
+      parent_id: z.string().nullable(),
+      depth: z.int(),
+      created_at: z.iso.datetime(),
+      expires_at: z.iso.datetime(),
+      budget: budgetDocument(),
+      max_parallel: z.int(),
+      effective_parallel: z.int(),
+      weight: z.number(),
+      blocked: z.array(blockedKey()).nullable().meta({
+        description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
+      }),
+      in_flight: z.int().optional().meta({
+        description: "Attempts of the run's own calls; absent if the object of the run has an earlier version",
+      }),
+      last_call_at: lastCallAt.optional(),
+      own_spent_usd: ownSpent.optional(),
+      children: childCounts.optional(),
+      stats: z.object({
+        total_queries: z.int(),
+        parallel_batches: z.int(),
+        sequential_queries: z.int(),
+        total_parallel_queries: z.int(),
+        pending_queries: z.int(),
+      }),
+      metrics: z.object({
+        wall_ms: z.number(),
+        sequential_ms: z.number(),
+        speedup: z.number().nullable(),
+        peak_parallel: z.int(),
+        success_rate: z.number().nullable(),
+        attempts: z.int(),
+        retries: z.int(),
+        failures: failures.optional(),
+        ...callTimes,
+      }),
+      region: z.enum(REGIONS).nullable(),
+      replay: z.literal("run").nullable().meta({ description: "`run`: its answers are recorded and replayed" }),
+      replay_from: z.string().nullable().meta({
+        description:
+          "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
+      }),
+      webhook: shownWebhook,
+      tools: z.array(shownTool),
+      metadata: z.record(z.string(), z.unknown()),
+    })
+    .meta({ id: "Run" }),
+);
+export type RunDocument = z.infer<ReturnType<typeof runDocument>>;
 
 const subtreeLine = z.object({ spent: z.number(), in_flight: z.number() });
 
 /** What a run and everything open below it have spent and have in flight; `complete`: no run was left out. */
-const subtreeDocument = z
-  .object({
-    runs: z.int(),
-    complete: z.boolean(),
-    budget: z.object({
-      usd: subtreeLine,
-      calls: subtreeLine,
-      prompt_tokens: subtreeLine,
-      completion_tokens: subtreeLine,
-      new_tokens: subtreeLine,
-    }),
-  })
-  .meta({ id: "Subtree" });
+const subtreeDocument = atFirstUse(() =>
+  z
+    .object({
+      runs: z.int(),
+      complete: z.boolean(),
+      budget: z.object({
+        usd: subtreeLine,
+        calls: subtreeLine,
+        prompt_tokens: subtreeLine,
+        completion_tokens: subtreeLine,
+        new_tokens: subtreeLine,
+      }),
+    })
+    .meta({ id: "Subtree" }),
+);
 
 /** The run's calls that have not ended, all of one moment. */
-const runQueue = z
-  .object({
-    in_flight: z.int(),
-    queued: z.int(),
-    waiting_for: groupWaits.meta({ description: "What the queued calls wait for; their `slots` add up to `queued`" }),
-    narrowed_by: narrowedBy.optional().meta({
-      description: "Why fewer calls of a group are in flight than it may have; absent: as many are",
-    }),
-  })
-  .meta({ id: "RunQueue" });
+const runQueue = atFirstUse(() =>
+  z
+    .object({
+      in_flight: z.int(),
+      queued: z.int(),
+      waiting_for: groupWaits.meta({ description: "What the queued calls wait for; their `slots` add up to `queued`" }),
+      narrowed_by: narrowedBy.optional().meta({
+        description: "Why fewer calls of a group are in flight than it may have; absent: as many are",
+      }),
+    })
+    .meta({ id: "RunQueue" }),
+);
 
 /** The answer to `GET /runs/:id`; `subtree` and `queue` if the query requests them. */
-export const runLookDocument = runDocument
-  .extend({ subtree: subtreeDocument.optional(), queue: runQueue.optional() })
-  .meta({ id: "RunLook" });
+export const runLookDocument = atFirstUse(() =>
+  runDocument().extend({ subtree: subtreeDocument().optional(), queue: runQueue().optional() }).meta({ id: "RunLook" }),
+);
 
 /** The answer to `POST /runs`: the only time the token is shown. */
-export const openedRunDocument = runDocument.extend({ token: z.string() }).meta({ id: "OpenedRun" });
+export const openedRunDocument = atFirstUse(() =>
+  runDocument().extend({ token: z.string() }).meta({ id: "OpenedRun" }),
+);
 
-const modelUsage = z.object({
-  input_tokens: z.int(),
-  output_tokens: z.int(),
-  calls: z.int(),
-  cost: z.number(),
-});
-
-/** The answer to `PATCH /runs/:id`; `token` if the request has changed the lifetime. */
-export const patchedRunDocument = runDocument.extend({ token: z.string().optional() }).meta({ id: "PatchedRun" });
-
-/** `GET /runs/:id/usage`: what was charged since it was last reset, in all and by `upstream/model`; USD. */
-export const usageTotals = z
-  .object({
-    object: z.literal("usage"),
-    llm_calls: z.int(),
+const modelUsage = atFirstUse(() =>
+  z.object({
     input_tokens: z.int(),
     output_tokens: z.int(),
+    calls: z.int(),
     cost: z.number(),
-    calls_by_model: z.record(z.string(), modelUsage),
-    ...callTimes,
-    subtree: modelUsage.extend({ runs: z.int(), complete: z.boolean() }).optional().meta({
-      description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
-    }),
-  })
-  .meta({ id: "UsageTotals" });
-export type UsageDocument = z.infer<typeof usageTotals>;
+  }),
+);
+
+/** The answer to `PATCH /runs/:id`; `token` if the request has changed the lifetime. */
+export const patchedRunDocument = atFirstUse(() =>
+  runDocument().extend({ token: z.string().optional() }).meta({ id: "PatchedRun" }),
+);
+
+/** `GET /runs/:id/usage`: what was charged since it was last reset, in all and by `upstream/model`; USD. */
+export const usageTotals = atFirstUse(() =>
+  z
+    .object({
+      object: z.literal("usage"),
+      llm_calls: z.int(),
+      input_tokens: z.int(),
+      output_tokens: z.int(),
+      cost: z.number(),
+      calls_by_model: z.record(z.string(), modelUsage()),
+      ...callTimes,
+      subtree: modelUsage().extend({ runs: z.int(), complete: z.boolean() }).optional().meta({
+        description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
+      }),
+    })
+    .meta({ id: "UsageTotals" }),
+);
+export type UsageDocument = z.infer<ReturnType<typeof usageTotals>>;
 
 /** What the list of runs itself knows of one: the parts of its document with which a run reports how far it is. */
 export const runSummary = z.object({
@@ -376,50 +395,60 @@ export const runSummary = z.object({
 export type RunSummary = z.infer<typeof runSummary>;
 
 /** The same in a list. */
-export const listedSummary = runSummary
-  .extend({
-    updated_at: z.iso.datetime().meta({ description: "When the list learned of these figures" }),
-  })
-  .meta({ id: "RunSummary" });
-export type ListedSummary = z.infer<typeof listedSummary>;
+export const listedSummary = atFirstUse(() =>
+  runSummary
+    .extend({
+      updated_at: z.iso.datetime().meta({ description: "When the list learned of these figures" }),
+    })
+    .meta({ id: "RunSummary" }),
+);
+export type ListedSummary = z.infer<ReturnType<typeof listedSummary>>;
 
 /** A run that a list could not read. */
-export const unreadRun = z
-  .object({
-    id: z.string(),
-    created_at: z.string().nullable().meta({ description: "null = the list does not know it" }),
-    code: z.enum(["unreadable", "overloaded", "deleted"]),
-    message: z.string(),
-    retryable: z.boolean(),
-  })
-  .meta({ id: "UnreadRun" });
-export type UnreadRun = z.infer<typeof unreadRun>;
+export const unreadRun = atFirstUse(() =>
+  z
+    .object({
+      id: z.string(),
+      created_at: z.string().nullable().meta({ description: "null = the list does not know it" }),
+      code: z.enum(["unreadable", "overloaded", "deleted"]),
+      message: z.string(),
+      retryable: z.boolean(),
+    })
+    .meta({ id: "UnreadRun" }),
+);
+export type UnreadRun = z.infer<ReturnType<typeof unreadRun>>;
 
-const matched = { match: runMatch.optional().meta({ description: "With `search`: where the text is" }) };
+const matched = atFirstUse(() => ({
+  match: runMatch.optional().meta({ description: "With `search`: where the text is" }),
+}));
 
 /** One page of `GET /runs`, newest first. */
-export const runList = z
-  .object({
-    object: z.literal("list"),
-    data: z.array(runDocument.extend(matched)),
-    has_more: z.boolean(),
-    next_cursor: z.string().nullable(),
-    unread: z.array(unreadRun).meta({
-      description: "Runs of this page that have no document in `data`, and why. They may not fit a filter",
-    }),
-    missing_parts: z
-      .int()
-      .optional()
-      .meta({ description: "Parts of the list that did not answer: runs of theirs are missing on this page" }),
-    search: searchedRuns.optional().meta({ description: "With `search`: how far this page has come" }),
-  })
-  .meta({ id: "RunList" });
-export type RunList = z.infer<typeof runList>;
+export const runList = atFirstUse(() =>
+  z
+    .object({
+      object: z.literal("list"),
+      data: z.array(runDocument().extend(matched())),
+      has_more: z.boolean(),
+      next_cursor: z.string().nullable(),
+      unread: z.array(unreadRun()).meta({
+        description: "Runs of this page that have no document in `data`, and why. They may not fit a filter",
+      }),
+      missing_parts: z
+        .int()
+        .optional()
+        .meta({ description: "Parts of the list that did not answer: runs of theirs are missing on this page" }),
+      search: searchedRuns.optional().meta({ description: "With `search`: how far this page has come" }),
+    })
+    .meta({ id: "RunList" }),
+);
+export type RunList = z.infer<ReturnType<typeof runList>>;
 
 /** One page of `GET /runs?view=summary`. */
-export const runSummaryList = runList
-  .extend({ data: z.array(listedSummary.extend(matched)) })
-  .meta({ id: "RunSummaryList" });
+export const runSummaryList = atFirstUse(() =>
+  runList()
+    .extend({ data: z.array(listedSummary().extend(matched())) })
+    .meta({ id: "RunSummaryList" }),
+);
 
 const usd = queryNumber
   .pipe(z.number().min(0).max(BUDGET_USD_MAX))

@@ -19,7 +19,9 @@ export class FanoutOperator extends WorkerEntrypoint<AppEnv["Bindings"]> {
     if (adminKey === null) throw refused({ reason: "missing_secret", variable: "ADMIN_KEY" });
     const host = { env: this.env, ctx: this.ctx };
     const opened = await answerTo(host, { route: "POST /runs", credential: adminKey, body: { value: settings } });
-    const { id, token } = openedRunDocument.pick({ id: true, token: true }).parse(await opened.json());
+    const { id, token } = openedRunDocument()
+      .pick({ id: true, token: true })
+      .parse(await opened.json());
     return { id, token, binding: this.#bound(token) };
   }
 

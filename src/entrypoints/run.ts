@@ -47,7 +47,7 @@ export class FanoutRun extends WorkerEntrypoint<AppEnv["Bindings"], RunProps> {
   /** Opens a child run and returns it as a binding: `POST /runs`. Its token stays here. */
   async child(settings: unknown, options?: unknown): Promise<Fetcher<FanoutRun>> {
     const opened = await this.#json({ route: "POST /runs", body: { value: settings }, options });
-    const { token } = openedRunDocument.parse(opened);
+    const { token } = openedRunDocument().parse(opened);
     return this.ctx.exports.FanoutRun({ props: { run: token } });
   }
 
@@ -58,7 +58,9 @@ export class FanoutRun extends WorkerEntrypoint<AppEnv["Bindings"], RunProps> {
 
   /** Ends the run, which gives what it has not spent back to its parent: `POST /runs/:id/close`. */
   async close(): Promise<unknown> {
-    const { id } = openedRunDocument.pick({ id: true }).parse(await this.#json({ route: "GET /run" }));
+    const { id } = openedRunDocument()
+      .pick({ id: true })
+      .parse(await this.#json({ route: "GET /run" }));
     return await this.#json({ route: "POST /runs/:id/close", id });
   }
 

@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 async function keyOf(name: string) {
-  const { data } = upstreamList.parse((await world.sendAsOperator("/upstreams")).json);
+  const { data } = upstreamList().parse((await world.sendAsOperator("/upstreams")).json);
   const key = data.find((each) => each.name === name);
   if (key === undefined) throw new Error(`no upstream ${name}`);
   return key;

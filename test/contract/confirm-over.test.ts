@@ -126,7 +126,7 @@ describe("confirm_over", () => {
   it("of a child run is at most that of its parent", async () => {
     const run = await place.openRun({ ...RULES, confirm_over: { calls: 2 } });
     for (const own of [{}, { confirm_over: { calls: 100 } }, { confirm_over: { usd: 100 } }]) {
-      const child = openedRunDocument.parse((await run.send("/runs", { json: own })).json);
+      const child = openedRunDocument().parse((await run.send("/runs", { json: own })).json);
       heldIn(await run.send("/batch", { token: child.token, json: { prompts: PROMPTS } }));
       expect((await run.send("/batch", { token: child.token, json: { prompts: ["one", "two"] } })).status).toBe(200);
     }

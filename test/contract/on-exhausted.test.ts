@@ -78,7 +78,7 @@ describe("a batch whose run is opened with on_exhausted", () => {
 
   it("continues when a child run returns what it has not spent", async () => {
     const run = await place.openRun({ ...RULES, ...PAUSE, budget: { calls: 2 } });
-    const child = openedRunDocument.parse((await run.send("/runs", { json: { budget: { calls: 1 } } })).json);
+    const child = openedRunDocument().parse((await run.send("/runs", { json: { budget: { calls: 1 } } })).json);
     const { at } = await openGroup(run, { prompts: ["one", "two"] });
     await pausedAt(run, at);
     await run.send(`/runs/${child.id}/close`, { method: "POST" });

@@ -145,7 +145,7 @@ describe("service_tier of a run", () => {
     await run.send("/query", { json: { prompt: "all full" } });
     await run.send("/query", { json: { prompt: "two", service_tier: "default" } });
     expect(groupOf(await run.send("/batch", { json: { prompts: ["three"] } })).status).toBe("completed");
-    const child = openedRunDocument.parse((await run.send("/runs", { json: {} })).json);
+    const child = openedRunDocument().parse((await run.send("/runs", { json: {} })).json);
     await run.send("/query", { token: child.token, json: { prompt: "four" } });
     const tiers = provider.requests.map(({ prompt, tier }) => [prompt, tier]);
     expect(tiers).toEqual([

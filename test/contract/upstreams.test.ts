@@ -60,7 +60,7 @@ describe("GET /upstreams", () => {
   it("has one entry per key in the configured order: open, as long as no limit was met", async () => {
     const { status, json, text } = await send("/upstreams", gateway.adminKey);
     expect(status).toBe(200);
-    expect(upstreamList.strict().parse(json).data).toMatchObject([
+    expect(upstreamList().strict().parse(json).data).toMatchObject([
       { name: "first", key: null, class: "open", reason: null, waiting: 0, in_flight: 0, stopped: null },
       { name: "second", key: null, class: "open", reason: null, waiting: 0, in_flight: 0, stopped: null },
       { name: "third", key: "secret:THIRD_A", class: "open" },
@@ -83,7 +83,10 @@ describe("GET /upstreams", () => {
         const batch = await answerOf(await gateway.fetch("/batch", { token: run.token, json: body }));
         expect(batch.json).toMatchObject({ status: "completed" });
         const { json } = await send("/upstreams", gateway.adminKey);
-        shown = upstreamList.parse(json).data.find((gate) => gate.name === name)?.latency ?? [];
+        shown =
+          upstreamList()
+            .parse(json)
+            .data.find((gate) => gate.name === name)?.latency ?? [];
         return shown[0]?.samples ?? 0;
       };
       await expect.poll(samples, { timeout: 60_000, interval: 200 }).toBeGreaterThanOrEqual(24);
@@ -105,7 +108,9 @@ describe("GET /upstreams", () => {
       expect(opened.status).toBe(202);
       const look = async () => {
         const { json } = await send("/upstreams", gateway.adminKey);
-        return upstreamList.parse(json).data.find(({ name }) => name === "queues");
+        return upstreamList()
+          .parse(json)
+          .data.find(({ name }) => name === "queues");
       };
       let shown: Awaited<ReturnType<typeof look>>;
       const shownClass = async () => (shown = await look())?.class;
@@ -128,7 +133,7 @@ describe("POST /upstreams/:name/resume", () => {
   it("changes nothing of a key that is not stopped", async () => {
     const { status, json } = await send("/upstreams/first/resume", gateway.adminKey, "POST");
     expect(status).toBe(200);
-    const resumed = resumedUpstream.strict().parse(json);
+    const resumed = resumedUpstream().strict().parse(json);
     expect(resumed).toMatchObject({ resumed: 0, data: [{ name: "first", class: "open" }] });
   });
 

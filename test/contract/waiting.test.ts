@@ -70,7 +70,7 @@ async function startPlace(limiter: Limiter, latencyMs = 5): Promise<Place> {
       send,
       open,
       openBatch: (prompts, rules = {}) => open("/batch", { prompts, max_tokens: CAP_TOKENS, ...rules }),
-      run: async () => runDocument.parse((await send("/run")).json),
+      run: async () => runDocument().parse((await send("/run")).json),
     };
   };
   return {

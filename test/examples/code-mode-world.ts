@@ -109,7 +109,7 @@ export async function startCodeMode({ programMs }: { programMs: number }): Promi
     },
     runOf: async (id) => {
       const headers = { authorization: `Bearer ${adminKey}` };
-      return runDocument.parse(await (await gateway.fetch(`http://fanout.test/runs/${id}`, { headers })).json());
+      return runDocument().parse(await (await gateway.fetch(`http://fanout.test/runs/${id}`, { headers })).json());
     },
     bill,
     adminKey,

@@ -13,7 +13,7 @@ const SINGLE_CALLS = 40;
 
 /** A run that is reached both ways. */
 async function openBoth(settings: Record<string, unknown> = {}) {
-  const opened = openedRunDocument.parse(await (await asOperator("POST", "/runs", settings)).json());
+  const opened = openedRunDocument().parse(await (await asOperator("POST", "/runs", settings)).json());
   const { id, token } = opened;
   return { id, token, http: new TestRun(id, token), bound: exports.FanoutRun({ props: { run: token } }) };
 }
@@ -71,9 +71,9 @@ describe("FanoutRun", () => {
     expect(boundBatch.results).toEqual(httpBatch.results);
     expect(boundBatch.usage).toEqual(httpBatch.usage);
     expect(boundSingles).toEqual(httpSingles);
-    const budget = budgetDocument.parse(await overBinding.bound.budget());
+    const budget = budgetDocument().parse(await overBinding.bound.budget());
     expect(budget.calls.spent).toBe(CALLS);
-    expect(budget).toEqual(budgetDocument.parse(await (await overHttp.http.send("GET", "/budget")).json()));
+    expect(budget).toEqual(budgetDocument().parse(await (await overHttp.http.send("GET", "/budget")).json()));
     expect(await logOf(overBinding)).toEqual(await logOf(overHttp));
   });
 
@@ -114,8 +114,8 @@ describe("FanoutRun", () => {
     await child.query({ prompt: "a" });
     await child.query({ prompt: "b" });
     expect(await errorOf(() => child.query({ prompt: "c" }))).toMatchObject({ code: "budget_exhausted", status: 402 });
-    expect(runDocument.parse(await child.close())).toMatchObject({ status: "closed", parent_id: parent.id });
-    expect(budgetDocument.parse(await parent.bound.budget()).calls).toMatchObject({ spent: 2, remaining: 8 });
+    expect(runDocument().parse(await child.close())).toMatchObject({ status: "closed", parent_id: parent.id });
+    expect(budgetDocument().parse(await parent.bound.budget()).calls).toMatchObject({ spent: 2, remaining: 8 });
   });
 
   it("makes a call with an idempotency key once", async () => {
@@ -143,7 +143,7 @@ describe("FanoutRun", () => {
     const { bound } = await openBoth({ budget: { calls: 1 } });
     const error = await errorOf(() => bound.query(call));
     expect(["invalid_request", "payload_too_large"]).toContain(error.code);
-    expect(budgetDocument.parse(await bound.budget()).calls.spent).toBe(0);
+    expect(budgetDocument().parse(await bound.budget()).calls.spent).toBe(0);
   });
 
   it.each([
@@ -183,7 +183,7 @@ describe("FanoutOperator", () => {
 
   it("binds a run whose token the operator has kept", async () => {
     const { token } = await openBoth({ budget: { calls: 7 } });
-    expect(budgetDocument.parse(await allowed().bind(token).budget()).calls.limit).toBe(7);
+    expect(budgetDocument().parse(await allowed().bind(token).budget()).calls.limit).toBe(7);
   });
 
   it("throws what POST /runs answers where it opens none", async () => {

@@ -15,7 +15,7 @@ const headers = { authorization: `Bearer ${ADMIN_KEY}` };
 async function overview() {
   const response = await exports.default.fetch("http://gateway.test/overview", { headers });
   expect(response.status).toBe(200);
-  return overviewDocument.parse(await response.json());
+  return overviewDocument().parse(await response.json());
 }
 
 const lookAt = (id: string) => exports.default.fetch(`http://gateway.test/runs/${id}`, { headers });

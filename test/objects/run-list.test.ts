@@ -15,7 +15,7 @@ async function listed() {
   });
   const response = await exports.default.fetch(request);
   expect(response.status).toBe(200);
-  const { data, unread } = runList.parse(await response.json());
+  const { data, unread } = runList().parse(await response.json());
   const rows = [
     ...data.map(({ id }) => [id, "document"] as const),
     ...unread.map(({ id, code }) => [id, code] as const),

@@ -16,7 +16,7 @@ async function listed(query: string) {
   const headers = { authorization: `Bearer ${ADMIN_KEY}` };
   const response = await exports.default.fetch(`http://gateway.test/runs?view=summary&${query}`, { headers });
   expect(response.status).toBe(200);
-  return runSummaryList.parse(await response.json());
+  return runSummaryList().parse(await response.json());
 }
 
 type Listed = Pick<TestRun, "id">;

@@ -15,7 +15,7 @@ function post(run: Pick<TestRun, "id">): Promise<Response> {
 async function turned(run: TestRun): Promise<TurnDocument> {
   const response = await post(run);
   expect(response.status).toBe(200);
-  return turnDocument.parse(await response.json());
+  return turnDocument().parse(await response.json());
 }
 
 describe("a turn at once", () => {

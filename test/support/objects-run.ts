@@ -40,7 +40,7 @@ const batchReply = z.looseObject({
 });
 export type BatchAnswer = z.infer<typeof batchReply>;
 
-const runList = z.object({ data: z.array(runDocument), has_more: z.boolean(), next_cursor: z.string().nullable() });
+const runList = z.object({ data: z.array(runDocument()), has_more: z.boolean(), next_cursor: z.string().nullable() });
 
 /** What a `/query` ended as: its answer, or the HTTP error. */
 export type QueryEnd = { status: number; answer: QueryAnswer | null; error: z.infer<typeof error> | null };
@@ -141,7 +141,7 @@ export class TestRun {
 
   async document(): Promise<RunDocument> {
     const response = await exports.default.fetch("http://fanout.test/run", { headers: this.#headers() });
-    return runDocument.parse(await response.json());
+    return runDocument().parse(await response.json());
   }
 
   async budget(): Promise<BudgetDocument> {
@@ -175,7 +175,7 @@ export function asOperator(method: string, path: string, body?: unknown): Promis
 /** The run that a `POST /runs` has opened. */
 export async function openedBy(response: Response): Promise<TestRun> {
   if (response.status !== 201) throw new Error(`no run was opened: ${await response.text()}`);
-  const opened = openedRunDocument.parse(await response.json());
+  const opened = openedRunDocument().parse(await response.json());
   return new TestRun(opened.id, opened.token);
 }
 

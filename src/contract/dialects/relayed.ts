@@ -6,12 +6,13 @@ import * as z from "zod";
 import { CHOICES_MAX, MAX_TOKENS_MAX } from "../../limits.ts";
 import { CACHE_MARKS } from "../../providers/formats/request/inner-fields.ts";
 import { label } from "../fields.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
-const opaque = z.looseObject({});
+const opaque = atFirstUse(() => z.looseObject({}));
 const count = (max: number) => z.int().min(1).max(max).nullable().optional();
-const parts = z.array(z.union([z.string(), opaque]));
-const content = z.union([z.string(), parts, z.null()]).optional();
-const cap = count(MAX_TOKENS_MAX);
+const parts = atFirstUse(() => z.array(z.union([z.string(), opaque()])));
+const content = atFirstUse(() => z.union([z.string(), parts(), z.null()]).optional());
+const cap = atFirstUse(() => count(MAX_TOKENS_MAX));
 
 const named = (fields: z.ZodRawShape) =>
   z.looseObject({
@@ -24,31 +25,37 @@ const completing = (fields: z.ZodRawShape) =>
   named({
     n: count(CHOICES_MAX),
     best_of: count(CHOICES_MAX),
-    tools: z.array(opaque).nullable().optional(),
-    ...Object.fromEntries(Object.keys(CACHE_MARKS).map((name) => [name, opaque.nullable().optional()])),
+    tools: z.array(opaque()).nullable().optional(),
+    ...Object.fromEntries(Object.keys(CACHE_MARKS).map((name) => [name, opaque().nullable().optional()])),
     ...fields,
   });
-const texts = z.union([z.string(), z.array(z.string()).min(1)]);
-const conversation = completing({ messages: z.array(z.looseObject({ role: z.string(), content })).min(1) });
+const texts = atFirstUse(() => z.union([z.string(), z.array(z.string()).min(1)]));
+const conversation = atFirstUse(() =>
+  completing({ messages: z.array(z.looseObject({ role: z.string(), content: content() })).min(1) }),
+);
 
 /** `POST /v1/chat/completions` */
-export const chatBody = conversation.extend({ max_tokens: cap, max_completion_tokens: cap });
+export const chatBody = atFirstUse(() => conversation().extend({ max_tokens: cap(), max_completion_tokens: cap() }));
 
 /** `POST /v1/messages/count_tokens` */
-export const tokenCountBody = conversation.extend({ system: content, max_tokens: cap });
+export const tokenCountBody = atFirstUse(() => conversation().extend({ system: content(), max_tokens: cap() }));
 
 /** `POST /v1/messages` */
-export const messagesBody = tokenCountBody.extend({ max_tokens: z.int().min(1).max(MAX_TOKENS_MAX) });
+export const messagesBody = atFirstUse(() =>
+  tokenCountBody().extend({ max_tokens: z.int().min(1).max(MAX_TOKENS_MAX) }),
+);
 
 /** `POST /v1/responses` */
-export const responsesBody = completing({
-  max_output_tokens: cap,
-  instructions: z.string().nullable().optional(),
-  input: z.union([z.string(), z.array(opaque), z.null()]).optional(),
-});
+export const responsesBody = atFirstUse(() =>
+  completing({
+    max_output_tokens: cap(),
+    instructions: z.string().nullable().optional(),
+    input: z.union([z.string(), z.array(opaque()), z.null()]).optional(),
+  }),
+);
 
 /** `POST /v1/completions` */
-export const completionsBody = completing({ max_tokens: cap, prompt: texts });
+export const completionsBody = atFirstUse(() => completing({ max_tokens: cap(), prompt: texts() }));
 
 /** `POST /v1/embeddings` */
-export const embeddingsBody = named({ input: texts });
+export const embeddingsBody = atFirstUse(() => named({ input: texts() }));

@@ -1,11 +1,10 @@
 /** Routes that describe the gateway. They need no credential. */
-import type * as z from "zod";
 import { aboutDocument, healthDocument, limitsDocument, stubList } from "../ops.ts";
 import { asText, idParameter, json } from "./parts.ts";
-import { family } from "./record.ts";
+import { family, type Shown } from "./record.ts";
 
 /** A document for programs. */
-const open = (summary: string, schema: z.ZodType) => ({ auth: null, summary, replies: { 200: json(schema, summary) } });
+const open = (summary: string, schema: Shown) => ({ auth: null, summary, replies: { 200: json(schema, summary) } });
 
 /** A file of the run page, and the page itself: the same for everyone, its script asks for the credential. */
 const page = (summary: string, description: string, type: string) => ({

@@ -59,7 +59,7 @@ export const groups = family("Groups", {
       200: {
         description: "The graph; as a stream, each task as it ends",
         content: {
-          "application/json": { schema: z.union([graphReply, runningGroup, batchReply]) },
+          "application/json": { schema: () => z.union([graphReply(), runningGroup, batchReply]) },
           ...slotStreams,
         },
       },
@@ -93,7 +93,7 @@ export const groups = family("Groups", {
       200: {
         description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
-          "application/json": { schema: z.union([runningGroup, batchReply, graphReply]) },
+          "application/json": { schema: () => z.union([runningGroup, batchReply, graphReply()]) },
           ...slotStreams,
         },
       },

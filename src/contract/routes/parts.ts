@@ -1,8 +1,8 @@
 /** Building blocks of the records of routes. */
-import type * as z from "zod";
 import { errorBody } from "../errors.ts";
 import { IDEMPOTENCY_KEY_CHARS_MAX } from "../../limits.ts";
 import { TRACE_HEADER } from "../../trace-context.ts";
+import type { Shown } from "./record.ts";
 
 const text = { type: "string" } as const;
 
@@ -10,7 +10,7 @@ const text = { type: "string" } as const;
 export const someText = { type: "string" as const, minLength: 1 };
 
 /** A JSON response. */
-export const json = (schema: z.ZodType, description: string) => ({
+export const json = (schema: Shown, description: string) => ({
   description,
   content: { "application/json": { schema } },
 });
@@ -42,7 +42,7 @@ export const slotStreams = {
 };
 
 /** A required JSON body. */
-export const jsonBody = (schema: z.ZodType) => ({
+export const jsonBody = (schema: Shown) => ({
   body: { required: true, content: { "application/json": { schema } } },
 });
 

@@ -41,8 +41,11 @@ export type JsonSchema = {
   required?: string[];
 };
 
+/** A schema, or what builds it: see `atFirstUse`. */
+export type Shown = z.ZodType | (() => z.ZodType);
+
 /** Schemas of a body by media type. */
-export type Content = Record<string, { schema: z.ZodType | JsonSchema }>;
+export type Content = Record<string, { schema: Shown | JsonSchema }>;
 
 export type Parameter = {
   name: string;
@@ -59,7 +62,7 @@ export type Reply = {
 };
 
 /** The body that a route reads. A route of POST, PUT or PATCH without it drops what is sent, up to `EMPTY_BODY_BYTES_MAX`. */
-type Body = {
+export type Body = {
   request: { body: { description?: string; required?: boolean; content: Content } };
   /** Most bytes of the body. */
   bound: number;

@@ -58,7 +58,7 @@ export const runs = family("Runs", {
     guide: "docs/runs.md",
     summary: "Lists root runs, newest first (operator only)",
     request: { query: runListQuery },
-    replies: { 200: json(z.union([runList, runSummaryList]), "One page; with `view=summary`, of summaries") },
+    replies: { 200: json(() => z.union([runList(), runSummaryList()]), "One page; with `view=summary`, of summaries") },
   },
   "GET /runs/:id": {
     auth: RUN_FIGURES,

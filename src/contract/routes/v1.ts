@@ -31,7 +31,7 @@ import {
   traceHeaders,
   whole,
 } from "./parts.ts";
-import { CLIENTS, family } from "./record.ts";
+import { CLIENTS, family, type Shown } from "./record.ts";
 
 const opaque = z.looseObject({});
 
@@ -44,7 +44,7 @@ const relayed = (own: z.ZodType) =>
 /** A call whose body and answer are relayed byte for byte. */
 const passed = (
   summary: string,
-  { body, streams = false, own = errorBody }: { body: z.ZodType; streams?: boolean; own?: z.ZodType },
+  { body, streams = false, own = errorBody }: { body: Shown; streams?: boolean; own?: z.ZodType },
 ) => ({
   auth: CLIENTS,
   guide: "docs/v1.md" as const,

@@ -5,7 +5,7 @@ import { resumedUpstream, upstreamList } from "../../contract/operator/upstreams
 import { openedRunDocument, patchedRunDocument, runDocument, runLookDocument } from "../../contract/runs.ts";
 
 /** Objects that the document describes as another one with more fields, so that generated clients share the type. */
-const EXTENSIONS: readonly (readonly [extended: z.ZodObject, base: z.ZodObject])[] = [
+const EXTENSIONS: readonly (readonly [extended: () => z.ZodObject, base: () => z.ZodObject])[] = [
   [runLookDocument, runDocument],
   [openedRunDocument, runDocument],
   [patchedRunDocument, runDocument],
@@ -17,7 +17,7 @@ const EXTENSIONS: readonly (readonly [extended: z.ZodObject, base: z.ZodObject])
  * them there when the schemas are built, in every isolate that starts, though few requests read the document.
  */
 export function nameComponents(): void {
-  const bases = new Map<z.core.$ZodType, z.ZodObject>(EXTENSIONS);
+  const bases = new Map<z.core.$ZodType, z.ZodObject>(EXTENSIONS.map(([extended, base]) => [extended(), base()]));
   for (const [refId, schema] of z.globalRegistry._idmap) {
     const base = bases.get(schema);
     const baseId = base?.meta()?.id;

@@ -5,7 +5,7 @@
 import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { logLine } from "../../contract/routes/log.ts";
 import { refusal } from "../../contract/routes/parts.ts";
-import type { Method, Route } from "../../contract/routes/record.ts";
+import type { Body, Content, Method, Reply, Route } from "../../contract/routes/record.ts";
 import { FAMILIES } from "../../contract/routes/table.ts";
 import { nameComponents } from "./components.ts";
 import { VERSION } from "../../version.ts";
@@ -56,14 +56,35 @@ const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: 
 /** A route in the generator's words: those of its record, without what only the gateway reads. */
 function described(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
   const { guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
-  const { replies, errors = refusal, ...words } = rest;
+  const { replies, errors = refusal, request, ...words } = rest;
+  const answers = Object.entries(replies).map(([status, reply]) => [status, shown(reply)] as const);
   return {
     ...words,
+    ...(request === undefined ? {} : { request: "body" in request ? { body: sent(request.body) } : request }),
     "x-guide": guide,
     method: METHODS[method],
     path: path.replace(/:(\w+)/g, "{$1}"),
-    responses: { ...replies, ...(errors === null ? {} : { default: errors }) },
+    responses: { ...Object.fromEntries(answers), ...(errors === null ? {} : { default: shown(errors) }) },
     ...(auth === null ? {} : { security: [{ bearer: [] }, { basic: [] }, { apiKey: [] }] }),
     tags: [heading],
   };
+}
+
+/** The body of a request with its schemas. */
+function sent({ content, ...body }: Body["request"]["body"]) {
+  return { ...body, content: built(content) };
+}
+
+/** A reply with its schemas. */
+function shown({ content, ...reply }: Reply) {
+  return content === undefined ? reply : { ...reply, content: built(content) };
+}
+
+/** The schemas of a body, also those that are built at their first use. */
+function built(content: Content) {
+  return Object.fromEntries(
+    Object.entries(content).map(([type, { schema }]) => {
+      return [type, { schema: typeof schema === "function" ? schema() : schema }] as const;
+    }),
+  );
 }

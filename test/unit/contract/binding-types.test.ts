@@ -33,9 +33,9 @@ describe("the types of FanoutRun in the npm package", () => {
   it("describe what the routes return", () => {
     expectTypeOf<z.infer<typeof queryReply>>().toExtend<QueryAnswer>();
     expectTypeOf<Omit<z.infer<typeof batchReply>, "results" | "responses">>().toExtend<Omit<BatchAnswer, "results">>();
-    expectTypeOf<z.infer<typeof graphReply>>().toExtend<DagAnswer>();
-    expectTypeOf<z.infer<typeof budgetDocument>>().toExtend<Budget>();
-    expectTypeOf<z.infer<typeof runDocument>>().toExtend<RunDocument>();
+    expectTypeOf<z.infer<ReturnType<typeof graphReply>>>().toExtend<DagAnswer>();
+    expectTypeOf<z.infer<ReturnType<typeof budgetDocument>>>().toExtend<Budget>();
+    expectTypeOf<z.infer<ReturnType<typeof runDocument>>>().toExtend<RunDocument>();
   });
 
   it("have methods that the class has", () => {

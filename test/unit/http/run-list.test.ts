@@ -114,7 +114,7 @@ describe("a list with one unreadable, one overloaded and one deleted run among 1
   it("shows the other 97, and of each of the three why it is not shown", async () => {
     const { status, json } = await place({ runs: HUNDRED, document: reply })("limit=100");
     expect(status).toBe(200);
-    const { data, unread, has_more } = runList.parse(json);
+    const { data, unread, has_more } = runList().parse(json);
     console.log(`rows: ${data.length}, reasons: ${unread.map(({ code }) => code).join(", ")}`);
     expect([data.length, has_more]).toEqual([97, false]);
     expect(unread.map(({ id, code, retryable }) => [id, code, retryable])).toEqual([
@@ -129,13 +129,13 @@ describe("a list with one unreadable, one overloaded and one deleted run among 1
   it("has 99 of them from then on: what was deleted is off the list", async () => {
     const send = place({ runs: HUNDRED, document: reply });
     await send("limit=100");
-    const { data, unread } = runList.parse((await send("limit=100")).json);
+    const { data, unread } = runList().parse((await send("limit=100")).json);
     expect([data.length, unread.map(({ code }) => code)]).toEqual([97, ["overloaded", "unreadable"]]);
   });
 
   it("shows them to a filter too, for they may fit it", async () => {
     const { json } = await place({ runs: HUNDRED, document: reply })("status=closed");
-    const { data, unread } = runList.parse(json);
+    const { data, unread } = runList().parse(json);
     expect([data.length, unread.length]).toEqual([0, 3]);
   });
 
@@ -143,7 +143,7 @@ describe("a list with one unreadable, one overloaded and one deleted run among 1
     const send = place({ runs: HUNDRED, document: reply });
     const seen: string[] = [];
     for (let query: string | null = "limit=10"; query !== null;) {
-      const { data, unread, next_cursor } = runList.parse((await send(query)).json);
+      const { data, unread, next_cursor } = runList().parse((await send(query)).json);
       seen.push(...data.map(({ id }) => id), ...unread.map(({ id }) => id));
       query = next_cursor === null ? null : `limit=10&cursor=${next_cursor}`;
     }
@@ -154,7 +154,7 @@ describe("a list with one unreadable, one overloaded and one deleted run among 1
 describe("a list", () => {
   it("keeps a run that is just being opened, and says nothing of it", async () => {
     const send = place({ runs: [{ id: DELETED, openedAt: NOW_MS * 1_000 }], document: () => null });
-    const { data, unread } = runList.parse((await send("limit=10")).json);
+    const { data, unread } = runList().parse((await send("limit=10")).json);
     expect([data, unread]).toEqual([[], []]);
   });
 
@@ -163,7 +163,7 @@ describe("a list", () => {
       if (name !== "runs/0") throw Object.assign(new Error("too many requests"), { overloaded: true });
     };
     const { status, json } = await place({ runs: HUNDRED, document: documentOf, part })("limit=5");
-    const { data, missing_parts } = runList.parse(json);
+    const { data, missing_parts } = runList().parse(json);
     expect([status, data.length, missing_parts]).toEqual([200, 5, DIRECTORY_SHARDS]);
   });
 

@@ -55,8 +55,8 @@ export type FieldRule =
 
 export type FieldTable = {
   rules: ReadonlyMap<string, FieldRule>;
-  /** Known names by their folded form. */
-  folded: ReadonlyMap<string, string>;
+  /** Known names by their folded form. Built at the first name that is not known: few requests have one, and there are 40 tables. */
+  folded: () => ReadonlyMap<string, string>;
   /**
    * Names of which one must hold something if the object has an `id`: an id without content may name what the upstream
    * holds. Absent = an `id` names nothing here.
@@ -81,7 +81,8 @@ export function fieldTable(...groups: readonly FieldGroup[]): FieldTable {
       typeof group === "string" ? namesIn(group).map((name) => [name, HARMLESS] as const) : Object.entries(group);
     for (const [name, rule] of entries) rules.set(name, rule);
   }
-  return { rules, folded: new Map([...rules.keys()].map((name) => [foldCase(name), name])) };
+  let folded: ReadonlyMap<string, string> | null = null;
+  return { rules, folded: () => (folded ??= new Map([...rules.keys()].map((name) => [foldCase(name), name]))) };
 }
 
 /** The rules of opaque fields, from names separated by white space. */

@@ -191,7 +191,7 @@ function noteBetas(scan: ScanContext, field: string, names: string): void {
 function readUnknown(scan: ScanContext, { name, kind }: JsonMember, table: FieldTable, path: string): void {
   if (hasNotedEnough(scan)) return;
   const place = path === "" ? shortName(name) : `${path}.${shortName(name)}`;
-  const folded = table.folded.get(foldCase(name));
+  const folded = table.folded().get(foldCase(name));
   if (folded !== undefined) {
     // Refused without a limit too: besides what a run may spend, the gateway promises which models it may use.
     if (path === "" && folded === "model") return refuse(scan, place, MODEL_IN_ANOTHER_CASE);

@@ -114,7 +114,7 @@ describe.each(WAYS_IN)("$name", (way) => {
           const facts = factsWith(way, fieldsAt([...path.slice(0, -1), folded], value));
           const allowParams = [folded, name, path.join(".")];
           expect(refusalUnder(facts, { usd: LIMITED.usd }, { allowParams }), folded).toMatchObject({
-            message: expect.stringContaining(`write ${table.folded.get(foldCase(folded)) ?? ""}.`),
+            message: expect.stringContaining(`write ${table.folded().get(foldCase(folded)) ?? ""}.`),
           });
           expect(refusalUnder(facts, {}), folded).toBeNull();
         }
