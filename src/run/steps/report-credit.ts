@@ -93,7 +93,7 @@ function applyChange(
   nowMs: number,
 ): void {
   const atMs = nowMs - Math.max(0, agoMs);
-  if (isStart) return start(state, credit, call, targetOf(call.facts), atMs);
+  if (isStart) return start(state, credit, { call, target: targetOf(call.facts), reportedAtMs: nowMs }, atMs);
   if (call.ended === null) return;
   if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);
@@ -107,10 +107,16 @@ function applyChange(
   );
 }
 
-function start(state: EngineState, credit: Credit, call: CreditedCall, target: Target, atMs: number): void {
+function start(
+  state: EngineState,
+  credit: Credit,
+  { call, target, reportedAtMs }: { call: CreditedCall; target: Target; reportedAtMs: number },
+  atMs: number,
+): void {
   const { callId, facts, onLost, capTokens, capKind, label } = call;
   const amounts = amountsOf(call.amounts);
-  const { group: window, position: windowPosition } = state.window.joinReported(credit.id, label, atMs);
+  // The times of its window count from the report, however long ago it started.
+  const { group: window, position: windowPosition } = state.window.joinReported(credit.id, label, reportedAtMs);
   const single: SingleCall = {
     ...{ callId, attempt: 1, facts, target, deadlineMs: null, onLost },
     ...{ queuedAtMs: atMs, window, windowPosition },

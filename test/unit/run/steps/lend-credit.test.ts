@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { openCredit } from "../../../../src/run/steps/lend-credit.ts";
 import { applyReport, expireCredits } from "../../../../src/run/steps/report-credit.ts";
+import { settle } from "../../../../src/run/steps/settle.ts";
 import type { CreditedCall, CreditReport } from "../../../../src/run/credit/terms.ts";
 import { CREDIT_PERMITS_MAX, CREDIT_TTL_MS, CREDITS_MAX } from "../../../../src/limits.ts";
 import { makeFacts, makeTarget, success, TestEngine } from "../../../support/engine.ts";
@@ -100,6 +101,32 @@ describe("a report", () => {
     const ended = { outcome: success({ promptTokens: 3, completionTokens: 4 }), agoMs: 10 };
     for (let times = 0; times < 2; times++) expect(report({ calls: [credited("a", { ended })] })).toBe("continue");
     expect([state.ledger.spent.usd, state.ledger.spent.calls, state.attempts.size]).toEqual([11, 1, 1]);
+  });
+
+  it("announces the group of a window that stays open after it once, with the calls of the next report", () => {
+    const { state, open, report } = lender({ usd: 10_000_000 });
+    open();
+    const window = { windowNumber: 1, id: "pg-0000000000010-abcdef" };
+    // The second of two calls has come 30 ms before the report: their window of 50 ms closes 20 ms after it.
+    const [first, second] = [90, 30].map((startedAgoMs, at) => {
+      const position = at === 0 ? ("alone" as const) : ("second" as const);
+      return credited(`call${at}`, { startedAgoMs, label: { ...window, openedAgoMs: 90, closesInMs: 20, position } });
+    });
+    if (first === undefined || second === undefined) throw new Error("there are two calls");
+    report({ calls: [first, second] }, 100);
+    const begun = () => state.log.take()?.events.filter(({ event }) => event === "group_started") ?? [];
+    state.emitWindows(100);
+    expect(begun()).toEqual([]);
+    const late = { ...window, openedAgoMs: 190, closesInMs: -40, position: "later" as const };
+    report({ number: 2, calls: [credited("call2", { startedAgoMs: 90, label: late })] }, 200);
+    state.emitWindows(200);
+    expect(begun()).toMatchObject([{ group: window.id, count: 3 }]);
+    const ends = ["call0", "call1", "call2"].map((callId) => settle(state, `${callId}.1`, success(), 300));
+    expect(ends).not.toContain(null);
+    state.emitWindows(300);
+    const ended = state.log.take()?.events.find(({ event }) => event === "group_completed");
+    // It was opened 90 ms before the first report.
+    expect(ended).toMatchObject({ count: 3, metrics: { wall_ms: 290 } });
   });
 
   it("counts as in flight together only what was", () => {
