@@ -15,7 +15,7 @@ import {
   MISSING_LISTED_MAX,
   PARALLEL_MAX,
 } from "../limits.ts";
-import { PRIORITIES, SETTINGS_DEFAULT, callSettingsFields, parseSettings, type CallSettings } from "./call-options.ts";
+import { PRIORITIES, callSettingsFields, parseSettings, settingsBase, type CallSettings } from "./call-options.ts";
 import { callOf, parseCall, type CallContent, type ParsedCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
@@ -30,7 +30,6 @@ import {
   type IndependencePolicy,
 } from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
-import { Params } from "./params.ts";
 import { PlainPrompts } from "./plain-prompts.ts";
 import { replayedFlag } from "./replay.ts";
 import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
@@ -388,7 +387,7 @@ export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
   const { service_tier: sentTier, ...sent } = read.data;
   const viaBatches = sentTier === BATCH_TIER;
   const options = sentTier === BATCH_TIER ? sent : { ...sent, service_tier: sentTier };
-  const settings = parseSettings(options, yield* sharedBase(options), (field) => field);
+  const settings = parseSettings(options, yield* settingsBase(options), (field) => field);
   if (!settings.ok) return settings;
   if (viaBatches) {
     const fault = batchTierFault(sent);
@@ -433,13 +432,6 @@ export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
     "prompts",
     "is missing; expected prompts (an array of texts), items (an array of objects), or prompt with agents or n",
   );
-}
-
-/** What the settings of a batch are laid over: the facts of its `params` are read in slices. */
-function* sharedBase({ params }: Pick<z.infer<typeof batchBody>, "params">): Sliced<CallSettings> {
-  if (params == null) return SETTINGS_DEFAULT;
-  const path = (name: string | null): string => (name === null ? "params" : `params.${name}`);
-  return { ...SETTINGS_DEFAULT, params: yield* Params.ahead(params, path) };
 }
 
 /** The envelope of a batch that has one content for all its calls, which they share like its settings. */

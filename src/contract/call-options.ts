@@ -25,6 +25,7 @@ import { contextField, referenceOf } from "./contexts/reference.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { ABSENT, label, wantedTier } from "./fields.ts";
 import { Params } from "./params.ts";
+import type { Sliced } from "../text/bytes/slices.ts";
 import { cascadeFields, cascadeOf, gatesOf } from "./steps/cascade.ts";
 import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
@@ -160,6 +161,13 @@ export const SETTINGS_DEFAULT: CallSettings = {
   schemaSize: null,
   params: Params.NONE,
 };
+
+/** What the settings that many calls share are laid over. The facts of their `params` are read in slices. */
+export function* settingsBase({ params }: Pick<CallSettingsInput, "params">): Sliced<CallSettings> {
+  if (params == null) return SETTINGS_DEFAULT;
+  const path = (name: string | null): string => (name === null ? "params" : `params.${name}`);
+  return { ...SETTINGS_DEFAULT, params: yield* Params.ahead(params, path) };
+}
 
 type Refusal = { ok: false; reason: Reason };
 /** Writes one field into the settings; returns why it is refused, or null. */

@@ -30,6 +30,7 @@ import {
   SETTINGS_DEFAULT,
   callSettingsFields,
   parseSettings,
+  settingsBase,
   type CallSettings,
   type FieldPath,
 } from "../call-options.ts";
@@ -47,6 +48,7 @@ import {
   type SentRules,
 } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
+import { atOnce, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
 import { toolName } from "../tools.ts";
 import { runIf, runIfOf, type RequestedRunIf } from "./run-if.ts";
 import { parseToolTask } from "./tool-task.ts";
@@ -213,20 +215,27 @@ export type DagRequest = SentRules & {
 
 /** A parsed JSON body as a graph, or the first reason to refuse its form. */
 export function parseDag(value: unknown): Parsed<DagRequest> {
+  return atOnce(dagParsing(value));
+}
+
+/** The same in slices. */
+export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
   const read = dagBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { tasks: inputs, dependencies = {}, options = {}, detach } = read.data;
   const sent = { ...read.data, include: options.include ?? read.data.include };
-  const settings = parseSettings(sent, SETTINGS_DEFAULT, (field) => field);
+  const settings = parseSettings(sent, yield* settingsBase(sent), (field) => field);
   if (!settings.ok) return settings;
   const mapped = new Map(Object.entries(dependencies));
+  const slice = new SliceCount();
   const tasks: DagTask[] = [];
   for (const [index, input] of inputs.entries()) {
     const task = taskOf(input, settings.value, (field) => `tasks[${index}].${field}`);
     if (!task.ok) return task;
     tasks.push(withMapped(task.value, mapped));
+    if (slice.add(task.value.call.facts.promptBytes)) yield;
   }
   for (const id of mapped.keys()) return invalid(`dependencies.${id}`, "is not the id of a task");
   const judged = judgedOf(read.data);

@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { inSlices, pause } from "../../../../src/text/bytes/slices.ts";
 import { batchReading, readBatch } from "../../../../src/contract/large-batch.ts";
-import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES, SLICE_CHARS_MAX } from "../../../../src/limits.ts";
+import { dagParsing, parseDag } from "../../../../src/contract/graph/dag.ts";
+import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES, SLICE_CHARS_MAX, SLICE_PIECE_CHARS } from "../../../../src/limits.ts";
 import { readRequest, requestReading } from "../../../../src/providers/formats/request/read.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
@@ -47,9 +48,24 @@ describe("a large body is read in slices", () => {
     expect(pauses).toBeGreaterThanOrEqual(7);
   });
 
+  it("of a graph, with the same tasks: by its tasks, and by what they share", async () => {
+    const tasks = Array.from({ length: 9_000 }, (_, at) => ({ id: `t${at}`, prompt: "a" }));
+    const many = await sliced(dagParsing({ tasks }));
+    expect(many.value).toEqual(parseDag({ tasks }));
+    // Each task counts for itself, however short it is.
+    expect(many.pauses).toBe(Math.floor((9_000 * (SLICE_PIECE_CHARS + 1)) / SLICE_CHARS_MAX));
+    const stop = "the quick brown fox ".repeat((5 * SLICE_CHARS_MAX) / 20);
+    const large = { params: { stop }, tasks: [{ id: "a", prompt: "a" }] };
+    const shared = await sliced(dagParsing(large));
+    const whole = parseDag(large);
+    expect(shared.value.ok && shared.value.value.tasks).toEqual(whole.ok && whole.value.tasks);
+    expect(shared.pauses).toBeGreaterThanOrEqual(4);
+  });
+
   it("and a small one at once: a pause costs more than it", async () => {
     expect((await sliced(requestReading("chat", chat(LARGE_BODY_BYTES_MIN / 2)))).pauses).toBe(0);
     expect((await sliced(batchReading(prompts(SLICE_CHARS_MAX / 2)))).pauses).toBe(0);
+    expect((await sliced(dagParsing({ params: { seed: 1 }, tasks: [{ id: "a", prompt: "a" }] }))).pauses).toBe(0);
   });
 });
 
