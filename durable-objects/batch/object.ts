@@ -15,7 +15,6 @@ import { alarmMs } from "../alarm-time.ts";
 import { BatchStore, type Job } from "./store.ts";
 import { notifyEnd } from "./webhook.ts";
 import { BatchWork } from "./work.ts";
-import { refuseNewerRows } from "../schema-version.ts";
 
 export class BatchObject extends DurableObject<Objects> implements BatchApi {
   readonly #store: BatchStore;
@@ -28,7 +27,6 @@ export class BatchObject extends DurableObject<Objects> implements BatchApi {
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
     this.#store = new BatchStore(ctx.storage);
     this.#job = this.#store.job();
   }

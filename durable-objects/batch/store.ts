@@ -8,6 +8,8 @@
 import type { Batch } from "../../src/batch/lifecycle.ts";
 import type { AppendState } from "../../src/files/r2-append.ts";
 import { BATCH_TAIL_BYTES } from "../../src/limits.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS, type BatchTable } from "./migrations.ts";
 
 /** The two files that a batch writes. */
 export type BatchFile = "output" | "error";
@@ -34,12 +36,12 @@ export type Chunk = { no: number; seq: number; firstIndex: number; count: number
 export class BatchStore {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  #created: boolean;
+  readonly #tables: Tables<BatchTable>;
 
   constructor(storage: DurableObjectStorage) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    this.#created = this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'meta'").toArray().length > 0;
+    this.#tables = new Tables(storage, MIGRATIONS);
   }
 
   /** Bytes that the object stores now. */
@@ -49,18 +51,11 @@ export class BatchStore {
 
   /** Makes the tables, unless they exist. */
   create(): void {
-    if (this.#created) return;
-    this.#storage.transactionSync(() => {
-      this.#sql.exec(`
-        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
-        CREATE TABLE chunk (no INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT;
-        CREATE TABLE tail (file TEXT, start INTEGER, bytes BLOB NOT NULL, PRIMARY KEY (file, start)) STRICT, WITHOUT ROWID`);
-    });
-    this.#created = true;
+    this.#tables.make("meta", "chunk", "tail");
   }
 
   async destroy(): Promise<void> {
-    this.#created = false;
+    this.#tables.forget();
     await this.#storage.deleteAll();
   }
 
@@ -69,7 +64,7 @@ export class BatchStore {
   }
 
   job(): Job | null {
-    if (!this.#created) return null;
+    if (!this.#tables.has("meta")) return null;
     const row = this.#sql.exec<{ value: string }>("SELECT value FROM meta WHERE key = 'job'").toArray()[0];
     return row === undefined ? null : (JSON.parse(row.value) as Job);
   }

@@ -16,7 +16,6 @@ import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { TapeStore, type Use } from "./store.ts";
-import { refuseNewerRows } from "../schema-version.ts";
 
 export class CassetteObject extends DurableObject<Objects> implements CassetteApi {
   readonly #storage: DurableObjectStorage;
@@ -28,11 +27,10 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
     this.#storage = ctx.storage;
     this.#objects = env;
     this.#name = ctx.id.name ?? "";
-    this.#store = new TapeStore(ctx.storage.sql);
+    this.#store = new TapeStore(ctx.storage);
   }
 
   async take(use: TapeUse): Promise<Taken> {

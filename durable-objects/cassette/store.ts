@@ -8,6 +8,8 @@ import {
   CASSETTE_USES_MAX,
 } from "../../src/limits.ts";
 import type { TapeFacts, TapeLine } from "../../src/objects/methods/cassette-api.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** An attempt of a run's call. `session`: the run's tree, whose calls count together. */
 export type Use = { session: string; attempt: string; key: string };
@@ -19,13 +21,10 @@ export class TapeStore {
   #uses: number;
   #facts: TapeFacts;
 
-  constructor(sql: SqlStorage) {
+  constructor(storage: DurableObjectStorage) {
+    const { sql } = storage;
     this.#sql = sql;
-    sql.exec(`
-      CREATE TABLE IF NOT EXISTS exchange (key TEXT NOT NULL, n INTEGER NOT NULL, sketch BLOB NOT NULL, bytes INTEGER NOT NULL, line TEXT NOT NULL, PRIMARY KEY (key, n)) STRICT`);
-    sql.exec(`
-      CREATE TABLE IF NOT EXISTS had (session TEXT NOT NULL, attempt TEXT NOT NULL, key TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (session, attempt, key)) STRICT, WITHOUT ROWID`);
-    sql.exec("CREATE TABLE IF NOT EXISTS facts (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT");
+    new Tables(storage, MIGRATIONS).make("exchange", "had", "facts");
     this.#uses = sql.exec<{ uses: number }>("SELECT COUNT(*) AS uses FROM had").one().uses;
     const [row] = sql.exec<{ body: string }>("SELECT body FROM facts WHERE id = 1").toArray();
     this.#facts = row === undefined ? EMPTY : { ...EMPTY, ...factsIn(row.body) };

@@ -20,7 +20,8 @@ import type {
 import { OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../src/limits.ts";
 import { hasSummary, historyAfter, hourOf, readRow, rowText } from "../../src/log/overview/history.ts";
 import { addPast, addRun, noOverview, type Overview } from "../../src/log/overview/overview.ts";
-import { refuseNewerRows } from "../schema-version.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 type SummaryRow = { at_ms: number; body: string };
@@ -33,15 +34,9 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
 
   constructor(ctx: DurableObjectState, env: object) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
+    new Tables(ctx.storage, MIGRATIONS).make("run", "summary", "past", "day");
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
-    this.#sql.exec(`
-      CREATE TABLE IF NOT EXISTS run (opened INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, day TEXT,
-        held_nano_usd INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0) STRICT;
-      CREATE TABLE IF NOT EXISTS summary (id TEXT PRIMARY KEY, at_ms INTEGER NOT NULL, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
-      CREATE TABLE IF NOT EXISTS past (hour INTEGER PRIMARY KEY, nano_usd INTEGER NOT NULL) STRICT;
-      CREATE TABLE IF NOT EXISTS day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID`);
   }
 
   add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {

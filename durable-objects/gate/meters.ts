@@ -4,28 +4,22 @@
  */
 import type { MeterSheet } from "../../src/gate/meter.ts";
 import type { CountedRun, MeterRows } from "../../src/gate/meters.ts";
+import type { Tables } from "../schema-version.ts";
+import type { GateTable } from "./migrations.ts";
 
 /** Its number in `memory`. */
 const SUMS = 2;
-
-/** Without row ids: the primary key would be a second row that is written, and billed. */
-const TABLES = {
-  metered: `CREATE TABLE IF NOT EXISTS metered (run TEXT PRIMARY KEY, number INTEGER NOT NULL, sheet TEXT NOT NULL,
-    ended INTEGER NOT NULL, day INTEGER NOT NULL) STRICT, WITHOUT ROWID`,
-  unread: "CREATE TABLE IF NOT EXISTS unread (run TEXT PRIMARY KEY, day INTEGER NOT NULL) STRICT, WITHOUT ROWID",
-};
 
 type Counted = { number: number; sheet: string; ended: number; day: number };
 
 export class StoredMeters implements MeterRows {
   readonly #sql: SqlStorage;
-  readonly #made = new Set<string>();
+  readonly #tables: Tables<GateTable>;
 
-  /** @param sql With the table `memory`. */
-  constructor(sql: SqlStorage) {
+  /** @param tables With `memory`. */
+  constructor(sql: SqlStorage, tables: Tables<GateTable>) {
     this.#sql = sql;
-    const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE name IN ('metered', 'unread')");
-    for (const { name } of tables) this.#made.add(name);
+    this.#tables = tables;
   }
 
   sheet(): MeterSheet {
@@ -38,7 +32,7 @@ export class StoredMeters implements MeterRows {
   }
 
   run(id: string): CountedRun | null {
-    if (!this.#made.has("metered")) return null;
+    if (!this.#tables.has("metered")) return null;
     const [row] = this.#sql.exec<Counted>("SELECT number, sheet, ended, day FROM metered WHERE run = ?", id);
     return row === undefined
       ? null
@@ -46,18 +40,18 @@ export class StoredMeters implements MeterRows {
   }
 
   storeRun(id: string, { number, sheet, hasEnded, day }: CountedRun): void {
-    this.#make("metered");
+    this.#tables.make("metered");
     const values = [id, number, JSON.stringify(sheet), hasEnded ? 1 : 0, day];
     this.#sql.exec("INSERT OR REPLACE INTO metered (run, number, sheet, ended, day) VALUES (?, ?, ?, ?, ?)", ...values);
   }
 
   isUnread(id: string): boolean {
-    if (!this.#made.has("unread")) return false;
+    if (!this.#tables.has("unread")) return false;
     return this.#sql.exec("SELECT 1 FROM unread WHERE run = ?", id).toArray().length > 0;
   }
 
   addUnread(id: string, day: number): void {
-    this.#make("unread");
+    this.#tables.make("unread");
     this.#sql.exec("INSERT OR REPLACE INTO unread (run, day) VALUES (?, ?)", id, day);
   }
 
@@ -66,7 +60,7 @@ export class StoredMeters implements MeterRows {
   }
 
   unreadAfter(after: string, most: number): string[] {
-    if (!this.#made.has("unread")) return [];
+    if (!this.#tables.has("unread")) return [];
     const rows = this.#sql.exec<{ run: string }>(
       "SELECT run FROM unread WHERE run > ? ORDER BY run LIMIT ?",
       after,
@@ -76,21 +70,15 @@ export class StoredMeters implements MeterRows {
   }
 
   unreadCount(): number {
-    if (!this.#made.has("unread")) return 0;
+    if (!this.#tables.has("unread")) return 0;
     return this.#sql.exec<{ count: number }>("SELECT COUNT(*) AS count FROM unread").one().count;
   }
 
   drop(before: { ended: number; any: number }): void {
-    if (this.#made.has("metered")) {
+    if (this.#tables.has("metered")) {
       const { ended, any } = before;
       this.#sql.exec("DELETE FROM metered WHERE day < ? OR (ended = 1 AND day < ?)", any, ended);
     }
-    if (this.#made.has("unread")) this.#sql.exec("DELETE FROM unread WHERE day < ?", before.any);
-  }
-
-  #make(table: keyof typeof TABLES): void {
-    if (this.#made.has(table)) return;
-    this.#sql.exec(TABLES[table]);
-    this.#made.add(table);
+    if (this.#tables.has("unread")) this.#sql.exec("DELETE FROM unread WHERE day < ?", before.any);
   }
 }

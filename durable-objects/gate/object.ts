@@ -27,7 +27,8 @@ import type { Objects } from "../../src/objects/address.ts";
 import { notifyRuns } from "./notices.ts";
 import { StoredMeters } from "./meters.ts";
 import { GateStore } from "./store.ts";
-import { refuseNewerRows } from "../schema-version.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** What runs see of a gate. */
 type SeenState = { class: GateClass; waitMs: number };
@@ -42,14 +43,15 @@ export class GateObject extends DurableObject<Objects> implements GateApi {
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
+    const tables = new Tables(ctx.storage, MIGRATIONS);
     const nowMs = Date.now();
     this.#name = ctx.id.name ?? "";
-    this.#store = new GateStore(ctx.storage.sql);
+    this.#store = new GateStore(ctx.storage.sql, tables);
     this.#storedMs = nowMs;
     const epoch = 1 + Math.floor(Math.random() * (Number.MAX_SAFE_INTEGER - 1));
     this.#gate = new Gate(settingsOf(env, this.#name), epoch, this.#store.stored, nowMs);
-    this.#meters = new GateMeters(new StoredMeters(ctx.storage.sql), { epoch, from: `run_${crypto.randomUUID()}` });
+    const meterRows = new StoredMeters(ctx.storage.sql, tables);
+    this.#meters = new GateMeters(meterRows, { epoch, from: `run_${crypto.randomUUID()}` });
     this.#gate.latencies.restore(this.#store.latencies());
   }
 

@@ -1,14 +1,16 @@
 /** What a gate stores of its key: a row of what it knows, and a row of how long attempts take. What they cost is in meters.ts. */
 import type { StoredLatency } from "../../src/gate/latencies.ts";
 import { EMPTY_MEMORY, type GateMemory } from "../../src/gate/memory.ts";
+import type { Tables } from "../schema-version.ts";
+import type { GateTable } from "./migrations.ts";
 
 export class GateStore {
   readonly #sql: SqlStorage;
   #stored: GateMemory;
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, tables: Tables<GateTable>) {
     this.#sql = sql;
-    this.#sql.exec("CREATE TABLE IF NOT EXISTS memory (id INTEGER PRIMARY KEY, body TEXT NOT NULL) STRICT");
+    tables.make("memory");
     const body: Partial<GateMemory> = JSON.parse(this.#body(MEMORY) ?? "{}");
     this.#stored = { ...EMPTY_MEMORY, ...body };
   }

@@ -7,17 +7,21 @@ import type { ContextRecord, IndexedContext } from "../../src/contexts/types.ts"
 import type { ContextsQuery } from "../../src/contract/contexts/contexts.ts";
 import type { Reason } from "../../src/errors.ts";
 import { CONTEXTS_BYTES_MAX, CONTEXTS_MAX } from "../../src/limits.ts";
+import type { Tables } from "../schema-version.ts";
+import type { FilesTable } from "./migrations.ts";
 
 type Row = { body: string };
 
 export class ContextStore {
   readonly #sql: SqlStorage;
+  readonly #tables: Tables<FilesTable>;
   /** Contexts, and bytes of their texts; null = there is no table yet. */
   #totals: { count: number; bytes: number } | null = null;
 
-  constructor({ sql }: DurableObjectStorage) {
+  constructor({ sql }: DurableObjectStorage, tables: Tables<FilesTable>) {
     this.#sql = sql;
-    if (sql.exec("SELECT 1 FROM sqlite_master WHERE name = 'context'").toArray().length > 0) this.#count();
+    this.#tables = tables;
+    if (tables.has("context")) this.#count();
   }
 
   /** Bytes of the texts that are in R2. */
@@ -51,8 +55,7 @@ export class ContextStore {
   create(): void {
     if (this.#totals !== null) return;
     this.#totals = { count: 0, bytes: 0 };
-    this.#sql.exec(`CREATE TABLE context (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
-      bytes INTEGER NOT NULL, body TEXT NOT NULL, blocks BLOB NOT NULL, text BLOB) STRICT`);
+    this.#tables.make("context");
   }
 
   /** Adds a context that is not there. */

@@ -29,7 +29,8 @@ import { alarmMs } from "../alarm-time.ts";
 import { ContextStore } from "./contexts.ts";
 import { FilesSpace } from "./space.ts";
 import { FileStore } from "./store.ts";
-import { refuseNewerRows } from "../schema-version.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 /** How long a batch may need its input if this object is never notified of its end, seconds: its window and an hour. */
 const INPUT_NEEDED_S = BATCH_WINDOW_S + 3_600;
@@ -37,10 +38,7 @@ const INPUT_NEEDED_S = BATCH_WINDOW_S + 3_600;
 /** How long the parts of a completed upload stay, seconds: another completion may be reading them. */
 const PARTS_READ_S = 600;
 
-/**
- * Named `ShelfObject`, with the binding SHELF, since before this folder was renamed: objects in use are stored under the
- * class's name, and renaming it needs a migration.
- */
+/** Its name is that of the class in `wrangler.toml`: objects in use are stored under it, and renaming it needs a migration there. */
 export class ShelfObject extends DurableObject<Objects> implements FileApi {
   readonly #store: FileStore;
   readonly #contexts: ContextStore;
@@ -48,9 +46,9 @@ export class ShelfObject extends DurableObject<Objects> implements FileApi {
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
-    this.#store = new FileStore(ctx.storage);
-    this.#contexts = new ContextStore(ctx.storage);
+    const tables = new Tables(ctx.storage, MIGRATIONS);
+    this.#store = new FileStore(ctx.storage, tables);
+    this.#contexts = new ContextStore(ctx.storage, tables);
     const storedBytes = (): number =>
       ctx.storage.sql.databaseSize + this.#store.contentBytes + this.#store.batchBytes + this.#contexts.contentBytes;
     const report = (bytes: number, isStored: boolean): Promise<Reason | null> =>

@@ -12,6 +12,8 @@ import type { BatchesQuery, FilesQuery } from "../../src/batch/pages.ts";
 import type { Upload } from "../../src/batch/uploads.ts";
 import { FILES_DROPPED_AT_ONCE, UPLOAD_EXPIRES_S } from "../../src/limits.ts";
 import type { StoredPart } from "../../src/objects/methods/file-api.ts";
+import type { Tables } from "../schema-version.ts";
+import type { FilesTable } from "./migrations.ts";
 
 type Body = { body: string };
 
@@ -24,21 +26,17 @@ const FILE_DUE = "max(expires_s, coalesce((SELECT max(until_s) FROM batch WHERE 
 export class FileStore {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
-  #created: boolean;
-  #hasBatchBytes: boolean;
+  readonly #tables: Tables<FilesTable>;
 
-  constructor(storage: DurableObjectStorage) {
+  constructor(storage: DurableObjectStorage, tables: Tables<FilesTable>) {
     this.#storage = storage;
     this.#sql = storage.sql;
-    const has = (table: string): boolean =>
-      this.#sql.exec("SELECT 1 FROM sqlite_master WHERE name = ?", table).toArray().length > 0;
-    this.#created = has("file");
-    this.#hasBatchBytes = has("batch_bytes");
+    this.#tables = tables;
   }
 
   /** Whether nothing was ever stored: then there are not even tables. */
   get isEmpty(): boolean {
-    return !this.#created;
+    return !this.#tables.has("file");
   }
 
   /**
@@ -46,7 +44,7 @@ export class FileStore {
    * a while beside the file that they have become.
    */
   get contentBytes(): number {
-    if (!this.#created) return 0;
+    if (!this.#tables.has("file")) return 0;
     const query = `SELECT
       (SELECT coalesce(sum(json_extract(body, '$.bytes')), 0) FROM file) +
       (SELECT coalesce(sum(json_extract(part.body, '$.bytes') *
@@ -57,21 +55,18 @@ export class FileStore {
 
   /** Bytes that batches have reported. */
   get batchBytes(): number {
-    if (!this.#hasBatchBytes) return 0;
+    if (!this.#tables.has("batch_bytes")) return 0;
     return this.#sql.exec<{ bytes: number }>("SELECT coalesce(sum(bytes), 0) AS bytes FROM batch_bytes").one().bytes;
   }
 
   /** Notes what a batch stores that is no file. */
   putBatchBytes(id: string, bytes: number): void {
-    if (!this.#hasBatchBytes)
-      this.#sql.exec("CREATE TABLE batch_bytes (id TEXT PRIMARY KEY, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID");
-    this.#hasBatchBytes = true;
+    this.#tables.make("batch_bytes");
     this.#sql.exec("INSERT OR REPLACE INTO batch_bytes (id, bytes) VALUES (?, ?)", id, bytes);
   }
 
   async destroy(): Promise<void> {
-    this.#hasBatchBytes = false;
-    this.#created = false;
+    this.#tables.forget();
     await this.#storage.deleteAll();
   }
 
@@ -124,7 +119,7 @@ export class FileStore {
 
   /** When something is to be dropped next; null if nothing is. Reads few rows: those that are due, and the next one. */
   nextDueS(nowS: number): number | null {
-    if (!this.#created) return null;
+    if (!this.#tables.has("file")) return null;
     const query = `SELECT min(due) AS next FROM (
       SELECT min(expires_s) AS due FROM file WHERE expires_s > ?1
       UNION ALL SELECT min(${FILE_DUE}) FROM file WHERE expires_s <= ?1
@@ -151,7 +146,7 @@ export class FileStore {
   }
 
   partCount(uploadId: string): number {
-    if (!this.#created) return 0;
+    if (!this.#tables.has("file")) return 0;
     const query = "SELECT count(*) AS parts FROM part WHERE upload_id = ?";
     return this.#sql.exec<{ parts: number }>(query, uploadId).one().parts;
   }
@@ -189,7 +184,7 @@ export class FileStore {
 
   dropBatch(id: string): void {
     this.#write("DELETE FROM batch WHERE id = ?", id);
-    if (this.#hasBatchBytes) this.#write("DELETE FROM batch_bytes WHERE id = ?", id);
+    if (this.#tables.has("batch_bytes")) this.#write("DELETE FROM batch_bytes WHERE id = ?", id);
   }
 
   batchIds(): string[] {
@@ -199,7 +194,7 @@ export class FileStore {
   /** The position of an item in its table's order; 0 without a cursor, null for a cursor that names no item. */
   #positionOf(table: "file" | "batch", after: string | null): number | null {
     if (after === null) return 0;
-    if (!this.#created) return null;
+    if (!this.#tables.has("file")) return null;
     const row = this.#sql.exec<{ made: number }>(`SELECT made FROM ${table} WHERE id = ?`, after).toArray()[0];
     return row?.made ?? null;
   }
@@ -209,7 +204,7 @@ export class FileStore {
   }
 
   #all<T>(query: string, ...bindings: (string | number | null)[]): T[] {
-    if (!this.#created) return [];
+    if (!this.#tables.has("file")) return [];
     return this.#sql
       .exec<Body>(query, ...bindings)
       .toArray()
@@ -217,30 +212,13 @@ export class FileStore {
   }
 
   #ids(query: string, ...bindings: (number | string)[]): string[] {
-    if (!this.#created) return [];
+    if (!this.#tables.has("file")) return [];
     const rows = this.#sql.exec<{ id: string }>(query, ...bindings).toArray();
     return rows.map(({ id }) => id);
   }
 
   #write(query: string, ...bindings: (string | number | null)[]): void {
-    if (!this.#created) this.#create();
+    this.#tables.make("file", "upload", "part", "batch");
     this.#sql.exec(query, ...bindings);
-  }
-
-  #create(): void {
-    this.#storage.transactionSync(() => {
-      this.#sql.exec(`
-        CREATE TABLE file (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, expires_s INTEGER,
-          purpose TEXT NOT NULL, body TEXT NOT NULL) STRICT;
-        CREATE INDEX file_expires ON file (expires_s);
-        CREATE TABLE upload (id TEXT PRIMARY KEY, parts_until_s INTEGER, body TEXT NOT NULL) STRICT, WITHOUT ROWID;
-        CREATE INDEX upload_parts_until ON upload (parts_until_s);
-        CREATE TABLE part (made INTEGER PRIMARY KEY AUTOINCREMENT, upload_id TEXT NOT NULL, body TEXT NOT NULL) STRICT;
-        CREATE INDEX part_of ON part (upload_id);
-        CREATE TABLE batch (made INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, input TEXT NOT NULL,
-          until_s INTEGER NOT NULL) STRICT;
-        CREATE INDEX batch_input ON batch (input)`);
-    });
-    this.#created = true;
   }
 }

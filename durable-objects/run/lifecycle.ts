@@ -176,7 +176,6 @@ export class RunLifecycle implements AlarmHost {
     this.store.create();
     this.store.transaction(() => {
       this.store.meta.set("settings", settings);
-      if (settings.replay !== undefined) this.store.willRecord();
     });
     this.#rebuild(Date.now());
     const { name, limits, maxParallel } = settings;

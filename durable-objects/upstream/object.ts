@@ -11,7 +11,8 @@ import { keyOf, learned } from "../../src/run/learned/reports.ts";
 import type { TemplateRow } from "../../src/run/learned/templates.ts";
 import { TEMPLATE_LIFE_MS } from "../../src/limits.ts";
 import type { UpstreamApi } from "../../src/objects/methods/upstream-api.ts";
-import { refuseNewerRows } from "../schema-version.ts";
+import { Tables } from "../schema-version.ts";
+import { MIGRATIONS } from "./migrations.ts";
 
 export class UpstreamObject extends DurableObject<object> implements UpstreamApi {
   readonly #storage: DurableObjectStorage;
@@ -19,11 +20,9 @@ export class UpstreamObject extends DurableObject<object> implements UpstreamApi
 
   constructor(ctx: DurableObjectState, env: object) {
     super(ctx, env);
-    refuseNewerRows(ctx.storage);
+    new Tables(ctx.storage, MIGRATIONS).make("template");
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
-    this.#sql.exec(`
-      CREATE TABLE IF NOT EXISTS template (model TEXT, shape TEXT, body TEXT NOT NULL, PRIMARY KEY (model, shape)) STRICT, WITHOUT ROWID`);
   }
 
   templates(): TemplateRow[] {

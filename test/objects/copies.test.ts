@@ -19,13 +19,6 @@ function rowsOf(run: TestRun, table: string): Promise<number> {
   });
 }
 
-function schemaOf(run: TestRun): Promise<unknown> {
-  return runInDurableObject(
-    run.object,
-    (_: RunObject, { storage }) => storage.sql.exec("SELECT value FROM meta WHERE key = 'schema'").one()["value"],
-  );
-}
-
 const ASYNC = { prefer: "respond-async" };
 const accepted = z.looseObject({ id: z.string() });
 const group = z.looseObject({ status: z.string(), counts: z.record(z.string(), z.number()) });
@@ -36,7 +29,7 @@ describe("copies of one call", () => {
     const model = late("up/key/copies/latch/copies");
     const batch = run.batch({ prompt: "same", n: 100, model });
     await untilInFlight("copies", 10);
-    expect([await rowsOf(run, "page"), String(await schemaOf(run))]).toEqual([1, "10"]);
+    expect(await rowsOf(run, "page")).toBe(1);
     const crashed = crash(run.object);
     await openLatch("copies");
     await crashed;

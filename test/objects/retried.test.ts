@@ -133,17 +133,6 @@ describe("a retry", () => {
     expect(refused.message).toContain("send what is left as a new batch");
   });
 
-  it("is not opened by earlier code, which would find no calls", async () => {
-    const run = await openRun({ budget: { usd: 10 } });
-    const { id } = await batchOf(run, [{ prompt: "a", model: "up/status/400" }]);
-    await retryOf(run, id);
-    const schema = await runInDurableObject(
-      run.object,
-      (_: RunObject, { storage }) => storage.sql.exec("SELECT value FROM meta WHERE key = 'schema'").one()["value"],
-    );
-    expect(schema).toBe("11");
-  });
-
   it("keeps what had completed of a batch that is so large that it is read in slices", async () => {
     const run = await openRun({ max_parallel: 4 });
     const count = OPENED_AT_ONCE_MAX + 1;

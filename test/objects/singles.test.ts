@@ -1,7 +1,6 @@
 /** Stored single calls have one row each, and are read like groups: whenever they come back, and whichever version stored them. */
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
-import { TABLES } from "../../durable-objects/run/store/tables.ts";
 import type { RunObject } from "../../src/index.ts";
 import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/objects/methods/groups.ts";
@@ -227,23 +226,6 @@ describe("an instance that wakes for a stored single call", () => {
   });
 });
 
-describe("a run that an earlier version has opened", () => {
-  it("answers its stored calls as recorded, and stores further ones in rows of their own", async () => {
-    const run = await openRun();
-    const first = await keyed(run, "k", "/query", body("key/earlier"));
-    await asEarlierVersion(run);
-    await crash(run.object);
-    expect(await keyed(run, "k", "/query", body("key/earlier"))).toEqual({ ...first, replayed: true });
-    expect(await keyed(run, "k", "/query", body("key/earlier", "two"))).toMatchObject({ status: 409 });
-    const next = await keyed(run, "next", "/query", body("key/earlier"));
-    await crash(run.object);
-    expect(await keyed(run, "next", "/query", body("key/earlier"))).toEqual({ ...next, replayed: true });
-    expect((await upstreamStats("earlier")).requests).toBe(2);
-    expect(await rowCounts(run)).toMatchObject({ grp: 1, named: 1, single: 1 });
-    await expectAtRest(run);
-  });
-});
-
 /** Gives the first attempt of a run this answer, as a lane does. */
 async function settleFirst(run: TestRun, text: string): Promise<void> {
   const { jobs } = await run.object.settleAndClaim(0, [], 6, false);
@@ -262,21 +244,5 @@ function slotState(run: TestRun): Promise<string | null> {
   return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
     const { state } = sql.exec<{ state: string | null }>("SELECT slot ->> '$.state' AS state FROM single").one();
     return state;
-  });
-}
-
-/** Stores the single calls of a run as versions before schema 9 did. */
-function asEarlierVersion(run: TestRun): Promise<void> {
-  return runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
-    for (const table of ["grp", "page", "slot", "named"] as const) sql.exec(TABLES[table]);
-    sql.exec("INSERT INTO grp SELECT seq, header, result FROM single");
-    sql.exec("INSERT INTO page SELECT seq * 65536, facts, calls FROM single");
-    sql.exec("INSERT INTO named SELECT key, hash, seq FROM single");
-    sql.exec(`INSERT INTO slot SELECT seq * 65536, slot ->> '$.state', slot ->> '$.attempts', slot ->> '$.notBeforeMs',
-      slot ->> '$.latencyMs', slot ->> '$.queuedMs', slot ->> '$.promptTokens', slot ->> '$.completionTokens',
-      slot ->> '$.costNanoUsd', slot ->> '$.estimated', slot ->> '$.model', slot ->> '$.finishReason', slot ->> '$.text',
-      NULL FROM single`);
-    sql.exec("DROP TABLE single");
-    sql.exec("UPDATE meta SET value = '4' WHERE key = 'schema'");
   });
 }

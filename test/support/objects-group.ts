@@ -2,7 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { expect } from "vitest";
 import { z } from "zod";
-import { TABLES } from "../../durable-objects/run/store/tables.ts";
+import { MIGRATIONS } from "../../durable-objects/run/store/tables.ts";
 import type { RunObject } from "../../src/index.ts";
 import { expectLoggedOnce, logOf } from "./objects-log.ts";
 import { batchAnswerOf, upstreamStats, type BatchAnswer, type TestRun } from "./objects-run.ts";
@@ -111,7 +111,7 @@ export function rowCounts(run: TestRun): Promise<Record<string, number>> {
     const all = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
     const made = all.filter(({ name }) => !name.startsWith("_cf_"));
     if (made.length === 0) return {};
-    const none = Object.fromEntries(Object.keys(TABLES).map((name) => [name, 0]));
+    const none = Object.fromEntries(MIGRATIONS.map(({ table }) => [table, 0]));
     const counted = made.map(
       ({ name }) => [name, Number(sql.exec(`SELECT count(*) AS n FROM "${name}"`).one()["n"])] as const,
     );

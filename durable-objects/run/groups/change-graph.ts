@@ -95,7 +95,7 @@ export function takeGraph(
   run.addWrite(() => {
     store.groups.putHeader(stored);
     store.putGraph(header.seq, graph);
-    for (const page of pages) store.putPage(header.seq, page);
+    for (const page of pages) store.groups.putPage(header.seq, page);
   });
   run.groupChanged(stored, before);
   for (const page of pages) run.storedCalls.keepPage(header.seq, page);

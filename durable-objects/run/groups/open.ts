@@ -56,7 +56,7 @@ export function stagePages(
     if (known === null) store.groups.put(stagedGroup(seq, openKey, nowMs));
     // Before the first body: its Worker writes to R2 only after it has sent pages here.
     if (!store.meta.get("hasBodies")) store.meta.set("hasBodies", true);
-    for (const page of pages) store.putPage(seq, page);
+    for (const page of pages) store.groups.putPage(seq, page);
   });
   run.openings.add({ openKey, seq, stagedAtMs: nowMs });
   return null;
@@ -143,7 +143,7 @@ export function openGroup(
     run.addWrite(() => {
       store.groups.put(stored);
       if (graph !== null) store.putGraph(seq, graph);
-      for (const page of pages) store.putPage(seq, page);
+      for (const page of pages) store.groups.putPage(seq, page);
     });
   }
   start(run, { stored, graph, pages, read: read.pages }, nowMs);

@@ -17,7 +17,7 @@ export class InstanceEpoch {
     this.#store = store;
     this.#value = isNew ? before + 1 : before;
     this.#storedIn = isNew ? "nothing" : inMeta === before ? "meta" : "shards";
-    // Older code, which may open a run without single calls of their own rows, does not look for it elsewhere.
+    // Rows of shards have it only in a run with single calls in rows of their own.
     if (isNew && !store.hasSingles) this.#put();
   }
 

@@ -8,6 +8,7 @@ import type { StoredCredit } from "../../../src/run/credit/credits.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/log/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/objects/methods/runs.ts";
 import type { PendingWebhook } from "../../../src/run/webhooks/pending.ts";
+import { FIRST_SCHEMA_VERSION } from "../../schema-version.ts";
 import type { Rows } from "./sql.ts";
 
 /** Statistics of groups: the slots of all groups, and of those groups that have at least two. */
@@ -18,7 +19,7 @@ export type CounterValues = { totals: Totals; groups: GroupCounts };
 
 /** The values by name. What a getter returns if the row is missing is in the table below. */
 type Values = {
-  /** The SCHEMA_VERSION of the code that wrote this storage last. */
+  /** The version of the rows: see ../../schema-version.ts. */
   schemaVersion: number;
   /** null = the run was never opened. */
   settings: RunSettings | null;
@@ -87,7 +88,7 @@ function flag(key: string): Column<boolean> {
 }
 
 const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
-  schemaVersion: number("schema", 0),
+  schemaVersion: number("schema", FIRST_SCHEMA_VERSION),
   settings: {
     key: "run",
     missing: null,

@@ -1,5 +1,6 @@
 /** An object's SQLite, with its cost: Cloudflare bills most for rows written, and making a table writes rows too. */
-import { TABLES, type TableName } from "./tables.ts";
+import { makeTables, tablesIn } from "../../schema-version.ts";
+import { MIGRATIONS, type TableName } from "./tables.ts";
 
 type Value = string | number | null;
 
@@ -11,7 +12,7 @@ export class Rows {
 
   constructor(sql: SqlStorage) {
     this.#sql = sql;
-    this.#made = tablesOf(sql);
+    this.#made = tablesIn(sql);
   }
 
   /** Rows written by this instance, as Cloudflare bills them: setting the alarm counts as one. */
@@ -80,17 +81,12 @@ export class Rows {
   /** Makes a table, if it was not made. */
   make(table: TableName): void {
     if (this.#made.has(table)) return;
-    this.#written += this.#sql.exec(TABLES[table]).rowsWritten;
+    this.#written += makeTables(this.#sql, MIGRATIONS, [table]);
     this.#made.add(table);
   }
 
   /** Looks again which tables there are: a transaction was undone, or the storage was deleted. */
   lookAgain(): void {
-    this.#made = tablesOf(this.#sql);
+    this.#made = tablesIn(this.#sql);
   }
-}
-
-function tablesOf(sql: SqlStorage): Set<string> {
-  const tables = sql.exec<{ name: string }>("SELECT name FROM sqlite_master WHERE type = 'table'").toArray();
-  return new Set(tables.map(({ name }) => name));
 }

@@ -22,7 +22,6 @@
 import type { StoredProviderPage } from "../../../src/run/steps/provider-settle.ts";
 import type { LeaseApart, StoredShard } from "../../../src/run/leases/shard.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import { isCopied, type CallPage } from "../../../src/run/queue/call-page.ts";
 import { readTail } from "../../../src/run/log.ts";
 import type { StoredAnswer } from "../../../src/objects/methods/calls.ts";
 import { RUN_STORED_BYTES_MAX } from "../../../src/limits.ts";
@@ -38,16 +37,8 @@ import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";
 import { RunSpace } from "./space.ts";
 import { Rows } from "./sql.ts";
-import {
-  CHANGED_GRAPH_SCHEMA_VERSION,
-  COPIES_SCHEMA_VERSION,
-  GRAPH_SCHEMA_VERSION,
-  PROVIDER_SCHEMA_VERSION,
-  REPLAY_SCHEMA_VERSION,
-  RETRIED_SCHEMA_VERSION,
-  SCHEMA_VERSION,
-  SINGLE_SCHEMA_VERSION,
-} from "./tables.ts";
+import { migrate, versionOf } from "../../schema-version.ts";
+import { MIGRATIONS } from "./tables.ts";
 import { TapeRows } from "./tape.ts";
 
 export class RunStore {
@@ -73,7 +64,7 @@ export class RunStore {
     this.log = new LogRows(this.#rows);
     this.tape = new TapeRows(this.#rows);
     this.space = new RunSpace(this.#rows, this.meta);
-    if (this.meta.exists) this.#checkVersion();
+    if (this.meta.exists) this.#migrate();
   }
 
   /** Rows written by this instance, as Cloudflare bills them. */
@@ -103,44 +94,28 @@ export class RunStore {
 
   /** Marks the storage as a run's with this code's version, unless it is one. */
   create(): void {
-    if (!this.meta.exists) this.meta.set("schemaVersion", SCHEMA_VERSION);
+    if (!this.meta.exists) this.meta.set("schemaVersion", versionOf(MIGRATIONS));
   }
 
-  /** Marks the storage of a run that records answers: older code must not open it. */
-  willRecord(): void {
-    this.meta.set("schemaVersion", REPLAY_SCHEMA_VERSION);
-  }
-
-  /** Stores a page of a group's calls. If it has copies of one call, older code must not open this run any more. */
-  putPage(seq: number, page: CallPage): void {
-    if (isCopied(page.facts) && this.meta.get("schemaVersion") < COPIES_SCHEMA_VERSION)
-      this.meta.set("schemaVersion", COPIES_SCHEMA_VERSION);
-    this.groups.putPage(seq, page);
-  }
-
-  /** Stores the graph of a group. Older code must not open this run any more. */
+  /** Stores the graph of a group. */
   putGraph(seq: number, graph: CompiledGraph): void {
-    const version = graph.version === 1 ? GRAPH_SCHEMA_VERSION : CHANGED_GRAPH_SCHEMA_VERSION;
-    if (this.meta.get("schemaVersion") < version) this.meta.set("schemaVersion", version);
     this.groups.putGraph(seq, storedGraphJson(graph, this.groups.defaultsJson(seq)));
   }
 
-  /** Stores a group that retries others: it refers to their rows. Older code must not open this run any more. */
+  /** Stores a group that retries others: it refers to their rows. */
   putRetry(group: StoredGroup, before: readonly Before[]): void {
-    if (this.meta.get("schemaVersion") < RETRIED_SCHEMA_VERSION) this.meta.set("schemaVersion", RETRIED_SCHEMA_VERSION);
     this.#retried.put(group.header.seq, before);
     this.groups.put(group);
   }
 
-  /** Whether the run has stored single calls in rows of their own: then older code does not open it. */
+  /** Whether the run has stored single calls in rows of their own. */
   get hasSingles(): boolean {
     return this.#rows.has("single");
   }
 
   /**
    * Stores single calls that a turn has opened, each with what the turn has made of it: one row, also if the call has ended, such as
-   * one that is replayed. Older code must not open this run any more. Takes their results out of `results`, and returns the slots
-   * that are in no row yet.
+   * one that is replayed. Takes their results out of `results`, and returns the slots that are in no row yet.
    */
   putSingles(
     calls: ReadonlyMap<number, SingleCall>,
@@ -148,8 +123,6 @@ export class RunStore {
     { slots, results }: { slots: readonly SlotRecord[]; results: Map<number, GroupResult> },
   ): readonly SlotRecord[] {
     if (calls.size === 0) return slots;
-    if (!this.hasSingles && this.meta.get("schemaVersion") < SINGLE_SCHEMA_VERSION)
-      this.meta.set("schemaVersion", SINGLE_SCHEMA_VERSION);
     const own = new Map(slots.map((slot) => [slot.id, slot]));
     for (const [seq, call] of calls) {
       const id = slotIdOf(seq, 0);
@@ -183,10 +156,8 @@ export class RunStore {
     }
   }
 
-  /** Stores a page of slots that go to their provider. Older code must not open this run any more. */
+  /** Stores a page of slots that go to their provider. */
   putProviderPage(seq: number, { page, leases }: StoredProviderPage): void {
-    if (this.meta.get("schemaVersion") < PROVIDER_SCHEMA_VERSION)
-      this.meta.set("schemaVersion", PROVIDER_SCHEMA_VERSION);
     const query = "INSERT INTO provider (seq, page, leases) VALUES (?, ?, ?)";
     this.#rows.write("provider", query, seq, page, JSON.stringify(leases));
   }
@@ -289,11 +260,10 @@ export class RunStore {
     }
   }
 
-  /** Refuses a storage that newer code has written, and marks an older one. */
-  #checkVersion(): void {
-    const version = this.meta.get("schemaVersion");
-    const known = RETRIED_SCHEMA_VERSION;
-    if (version > known) throw new Error(`storage has schema ${version}, this code knows ${known}`);
-    if (version < SCHEMA_VERSION) this.meta.set("schemaVersion", SCHEMA_VERSION);
+  /** Brings the rows to their present form. Throws if newer code has written them. */
+  #migrate(): void {
+    migrate(this.#storage, MIGRATIONS, this.meta.get("schemaVersion"), (version) =>
+      this.meta.set("schemaVersion", version),
+    );
   }
 }
