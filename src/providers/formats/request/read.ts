@@ -194,7 +194,7 @@ function* readBody(endpoint: Endpoint, bytes: Uint8Array, required: string | nul
   for (const field of object.members) {
     readPromptField(scan, field, endpoint);
     if (endpoint === "embeddings") continue;
-    if (field.name === "tools") readTools(scan, field, endpoint !== "messages");
+    if (field.name === "tools") yield* readTools(scan, field, endpoint !== "messages");
     else if (field.name === "n" || field.name === "best_of") {
       choices = Math.max(choices, countOf(scan, field, CHOICES_MAX) ?? 1);
     }

@@ -1,4 +1,5 @@
 /** Distinguishes tools that the client runs from tools that the provider runs and bills by use. */
+import { SliceCount, type Sliced } from "../../../text/bytes/slices.ts";
 import { valueEnd } from "../../../text/json/grammar.ts";
 import {
   firstElement,
@@ -27,22 +28,24 @@ const DEFINED_TOOL_TOKENS = 1_000;
 const NAMESPACE = "namespace";
 
 /**
- * Reads `tools` and notes those that the provider runs. `typeRequired`: whether a tool without a type counts as one of them:
+ * Reads `tools`, in slices, and notes those that the provider runs. `typeRequired`: whether a tool without a type counts as one of them:
  * for Anthropic it is the client's; elsewhere only a tool with Anthropic's `input_schema` is.
  */
-export function readTools(scan: ScanContext, tools: JsonMember, typeRequired: boolean): void {
-  readList(scan, tools, "tools", (tool, field) => {
+export function* readTools(scan: ScanContext, tools: JsonMember, typeRequired: boolean): Sliced<void> {
+  const slice = new SliceCount();
+  for (const { tool, field } of toolsIn(scan, tools, "tools")) {
     if (textOf(scan, member(tool, "type")) === NAMESPACE) readNamespace(scan, tool, field);
     else readTool(scan, tool, field, typeRequired);
-  });
+    if (slice.add(tool.end - tool.start)) yield;
+  }
 }
 
-function readList(
+/** The tools of a list, with their paths, up to the first refusal. */
+function* toolsIn(
   scan: ScanContext,
   tools: JsonMember,
   path: string,
-  read: (tool: JsonObject, field: string) => void,
-): void {
+): Generator<{ tool: JsonObject; field: string }, void, void> {
   if (tools.kind === "null") return;
   if (tools.kind !== "array") return refuse(scan, path, "expected an array");
   const { bytes } = scan;
@@ -51,7 +54,7 @@ function readList(
     scan.tools = true;
     const field = `${path}[${index}]`;
     const tool = objectAt(scan, { kind: kindAt(bytes, at), start: at, end: at }, field);
-    if (tool !== null) read(tool, field);
+    if (tool !== null) yield { tool, field };
     at = nextElement(bytes, tool?.end ?? valueEnd(bytes, at));
   }
 }
@@ -60,7 +63,8 @@ function readList(
 function readNamespace(scan: ScanContext, namespace: JsonObject, field: string): void {
   readFields(scan, namespace, TOOL_NAMESPACE, field);
   const tools = member(namespace, "tools");
-  if (tools !== null) readList(scan, tools, `${field}.tools`, (tool, inner) => readTool(scan, tool, inner, true));
+  if (tools === null) return;
+  for (const { tool, field: inner } of toolsIn(scan, tools, `${field}.tools`)) readTool(scan, tool, inner, true);
 }
 
 function readTool(scan: ScanContext, tool: JsonObject, field: string, typeRequired: boolean): void {

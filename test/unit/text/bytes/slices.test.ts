@@ -29,6 +29,18 @@ describe("a large body is read in slices", () => {
     expect(pauses).toBeGreaterThanOrEqual(16);
   });
 
+  it("of /v1 with many tools, one after another", async () => {
+    const tool = { type: "function", function: { name: "f", description: "d".repeat(1_000), parameters: {} } };
+    const tools = Array.from({ length: (5 * SLICE_CHARS_MAX) / 1_000 }, () => tool);
+    const message = { role: "user", content: "a" };
+    const bytes = encode({ model: "m", messages: [message], tools });
+    const { value, pauses } = await sliced(requestReading("chat", bytes));
+    expect(value).toEqual(readRequest("chat", bytes));
+    // Where the same bytes are one text, there is nothing to pause between.
+    const text = encode({ model: "m", messages: [{ ...message, content: JSON.stringify(tools) }] });
+    expect(pauses - (await sliced(requestReading("chat", text))).pauses).toBeGreaterThanOrEqual(4);
+  });
+
   it("of a batch, with the same calls", async () => {
     const bytes = prompts(8_000_000);
     const { value, pauses } = await sliced(batchReading(bytes));
