@@ -13,16 +13,16 @@ import { Withdrawals } from "../objects/clients/withdrawals.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 
 /**
- * What ends the call when its client leaves: `controller` stops the attempt, `withdraw` takes the call out of the queue.
+ * What ends the call when its client leaves: `controller` stops the attempt, once there is one; `withdraw` takes the call out of the queue.
  * `signal` aborts when it does.
  */
-export type ClientWatch = { signal: AbortSignal; controller: AbortController; withdraw: (() => void) | null };
+export type ClientWatch = { signal: AbortSignal; controller: AbortController | null; withdraw: (() => void) | null };
 
 /** One listener for the call's whole life: the effect of the client's leaving depends on how far the call is. */
 export function watchClient(signal: AbortSignal): ClientWatch {
-  const watch: ClientWatch = { signal, controller: new AbortController(), withdraw: null };
+  const watch: ClientWatch = { signal, controller: null, withdraw: null };
   signal.addEventListener("abort", () => {
-    watch.controller.abort();
+    watch.controller?.abort();
     watch.withdraw?.();
   });
   return watch;

@@ -41,11 +41,14 @@ export class DiskGauge {
 /** The gauge of this isolate. */
 const gauge = new DiskGauge();
 
-/** Refuses what opens something while the disk has less than the reserve, or would have with what the request sends. */
+/**
+ * Refuses a request while the disk has less than the reserve, or would have with what it sends: for routes that may open something
+ * (`mayOpen`).
+ */
 export function keepReserve(): MiddlewareHandler<AppEnv> {
   return async function keepReserve(c, next) {
     const { DISK: disk } = c.env;
-    if (disk === undefined || !mayOpen(c.get("route"))) return await next();
+    if (disk === undefined) return await next();
     const ask = async (): Promise<number> => {
       const answer = await disk.fetch("http://disk/free", { signal: AbortSignal.timeout(DISK_ANSWER_MS_MAX) });
       return answer.ok ? Number(await answer.text()) : Number.NaN;

@@ -2,10 +2,10 @@
 import type { Hono, MiddlewareHandler } from "hono";
 import { authenticate, refuseRuns } from "./auth/middleware.ts";
 import type { AppEnv } from "./context.ts";
-import { patternOf, type Route } from "../contract/routes/record.ts";
+import { bodyBytesMax, patternOf, type Route } from "../contract/routes/record.ts";
 import { ROUTES, type RouteName } from "../contract/routes/table.ts";
 import { boundBody } from "./body-bound.ts";
-import { keepReserve } from "./disk-reserve.ts";
+import { keepReserve, mayOpen } from "./disk-reserve.ts";
 import type { Handler, Handlers } from "./handler.ts";
 import { underRun } from "./under-run.ts";
 import { anthropicHandlers } from "./anthropic.ts";
@@ -86,13 +86,35 @@ const HANDLERS: Handlers = {
 /** Mounts the table in its order: where two paths match a request, the first answers. `now`: epoch ms. */
 export function mountRoutes(app: Hono<AppEnv>, deps: { now: () => number }): void {
   const handlers: Readonly<Record<RouteName, Handler>> = HANDLERS;
-  // Credential, bound of the body, room on the disk, headers of the answer.
-  const guards = [authenticate(deps), boundBody(), keepReserve(), underRun(), refuseRuns()];
+  const guardsOf = guardsFor(deps);
   for (const route of ROUTES) {
     const handler = handlers[route.name];
-    const before = [named(route), ...(route.auth === null ? [] : guards)];
-    app.on(route.method, [patternOf(route)], ...before, (c) => handler(c, app));
+    app.on(route.method, [patternOf(route)], named(route), ...guardsOf(route), (c) => handler(c, app));
   }
+}
+
+/**
+ * What a request passes before its handler: credential, bound of its body, room on the disk, headers of its answer. A route has those that
+ * can do something for it: each costs every request a turn, and every start an entry of the router.
+ */
+function guardsFor(deps: { now: () => number }): (route: Route) => MiddlewareHandler<AppEnv>[] {
+  const [credential, bound, reserve, headers, operators] = [
+    authenticate(deps),
+    boundBody(),
+    keepReserve(),
+    underRun(),
+    refuseRuns(),
+  ];
+  return (route) => {
+    if (route.auth === null) return [];
+    return [
+      credential,
+      ...(bodyBytesMax(route) === null ? [] : [bound]),
+      ...(mayOpen(route) ? [reserve] : []),
+      headers,
+      ...(route.auth.includes("run") ? [] : [operators]),
+    ];
+  };
 }
 
 /** Tells the others which route answers. */
