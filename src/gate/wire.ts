@@ -179,8 +179,7 @@ export type GateGrant = {
   /** While stopped: why, since when (ms ago), and the provider's words; null = it is not stopped. */
   stop: { reason: StopReason; forMs: number; message: string | null } | null;
   /**
-   * Attempts that runs may begin with together that are new at the gate, until it has replied to them. Absent = it knows of no bound, or
-   * is of an earlier version.
+   * Attempts that runs may begin with together that are new at the gate, until it has replied to them. Absent = it knows of no bound.
    */
   newRuns?: number;
   /** How long the calls of all runs take, of models of which enough is known; absent = nothing new, or it is not measured. */
@@ -188,8 +187,8 @@ export type GateGrant = {
   /** Models that the run narrows by itself, because they are overloaded while others of the key are answered. Absent = none. */
   busyModels?: readonly BusyModel[];
   /**
-   * The gate has stored that the run may have counted more than the gate has, so that a reader of the counts visits it. Absent = the
-   * gate is of an earlier version, or it is a notice.
+   * The gate has stored that the run may have counted more than the gate has, so that a reader of the counts visits it. Absent =
+   * it is a notice.
    */
   notesRun?: true;
 };

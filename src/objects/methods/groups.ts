@@ -74,13 +74,13 @@ export type OpenGroupRequest = CallRules &
     defaultsJson: string;
     /** Objects in R2 that hold bodies of its calls; absent = all are in its pages. */
     bodyObjects?: number;
-    /** What these objects have together, bytes; absent = nothing, or the Worker is of an earlier version. */
+    /** What these objects have together, bytes; absent = nothing. */
     bodyBytes?: number;
     /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
     batchId?: string;
     /** When the group has what its client needs; absent = it runs to its end. */
     stopWhen?: StopRule;
-    /** The same, if a judge decides. Objects of earlier versions ignore it: the group runs to its end. */
+    /** The same, if a judge decides. */
     judgeWhen?: JudgeRule;
     /** What its answers are combined to when it has ended; absent = nothing. */
     aggregate?: AggregateSpec;
@@ -152,12 +152,9 @@ export type GroupView = {
    * indexes are below `slots`, with gaps. `version`: of the graph; absent = 1.
    */
   graph?: { slots: number; version?: number };
-  /** What its queued slots wait for. Objects of earlier versions send none. */
+  /** What its queued slots wait for; absent = none is queued. */
   waitsFor?: Waiting[];
-  /**
-   * Calls of the run that come before its first queued slot that could start now. Absent = it has none, or the object is of an
-   * earlier version.
-   */
+  /** Calls of the run that come before its first queued slot that could start now. Absent = it has none. */
   queuedAhead?: number;
   /** Of a group with tiers: the failed slots, by tier; of many, the first. */
   tierFailures?: TierFailure[];

@@ -10,7 +10,7 @@ export type PullReply = { state: "answered"; answer: PullAnswer } | { state: "wa
 
 /**
  * What a worker requests: items, more time for its leases, or that an answer is taken. `waitMs` is at most 20 s. `usage`: what the
- * worker says that the item cost; absent = it says nothing, or the Worker is of an earlier version.
+ * worker says that the item cost; absent = it says nothing.
  */
 export type PullRequest =
   | { kind: "claim"; models: string[] | null; max: number; leaseMs: number; waitMs: number }

@@ -48,7 +48,7 @@ export type GroupHeader = {
   models: readonly (string | null)[];
   /** When the group has what its client needs and stops; absent = it runs to its end. */
   stopWhen?: StopRule;
-  /** The same, if a judge decides; at most one of both. Apart from `stopWhen`, because objects of earlier versions read that. */
+  /** The same, if a judge decides; at most one of both. */
   judgeWhen?: JudgeRule;
   /** Of the call of a judge: what it decides on. */
   judges?: Judged;

@@ -5,7 +5,7 @@ import { waitsAt, waitsOf, type Waiting, type WaitingFor } from "./waiting-for.t
 
 /**
  * `waits`: most calls first; their `slots` add up to `queued`. `narrowedBy`: what has kept the group narrow that has waited for its budget
- * for the largest share of its time; absent = none was kept narrow, or the object is of an earlier version.
+ * for the largest share of its time; absent = none was kept narrow.
  */
 export type QueueLook = { inFlight: number; queued: number; waits: Waiting[]; narrowedBy?: NarrowedBy };
 
