@@ -177,7 +177,7 @@ export default defineConfig({
       },
       {
         // A page is one test, and types all of its blocks.
-        test: { ...outside, name: "docs", include: ["test/docs/**/*.test.ts"] },
+        test: { ...outside, testTimeout: 180_000, name: "docs", include: ["test/docs/**/*.test.ts"] },
       },
       {
         // The run page in Chromium.

@@ -8,8 +8,8 @@ import { LANGUAGES } from "./languages.ts";
 /** What a block is followed by: what was printed, or why it failed. */
 export type Printed = { block: Block; out: string; err: string };
 
-/** Longest that a page's shell may take, ms. */
-const SHELL_MS_MAX = 55_000;
+/** Longest that a page's shell may take, ms: it ends a block that hangs, and none that a busy machine makes slow. */
+const SHELL_MS_MAX = 170_000;
 
 /**
  * Runs blocks in order in one `sh`, whose variables last from one to the next; a block in another language is a program
