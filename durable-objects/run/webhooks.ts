@@ -45,7 +45,8 @@ export class RunWebhooks {
   delayMs(nowMs: number): number | null {
     const pending = this.#host.run?.webhooks.all ?? [];
     if (pending.length === 0) return null;
-    // A delivery that runs sets the alarm itself when it is over. This one is for the case that its instance is lost.
+    // A delivery that runs starts the next and sets the alarm itself when it is over. This one is for the case that its instance is lost.
+    if (this.#inFlight.size >= WEBHOOKS_AT_ONCE) return WEBHOOK_LOST_MS;
     const delays = pending.map(({ id, atMs }) => (this.#inFlight.has(id) ? WEBHOOK_LOST_MS : atMs - nowMs));
     return Math.max(0, Math.min(...delays));
   }

@@ -51,6 +51,18 @@ function objectWith(ids: readonly string[]) {
 const never = () => new Promise<boolean>(() => undefined);
 
 describe("deliveries to the webhook", () => {
+  it("that are as many as may be in flight set no alarm for those that wait: the end of one starts the next", async () => {
+    const { object, instance } = objectWith(Array.from({ length: WEBHOOKS_AT_ONCE + 1 }, (_, each) => `evt_${each}`));
+    const first = Promise.withResolvers<boolean>();
+    const { deliveries } = instance((id) => (id === "evt_0" ? first.promise : never()));
+    deliveries.start();
+    expect(object.posted).toHaveLength(WEBHOOKS_AT_ONCE);
+    expect(deliveries.delayMs(object.nowMs)).toBe(WEBHOOK_LOST_MS);
+    first.resolve(true);
+    await vi.waitFor(() => expect(object.posted).toHaveLength(WEBHOOKS_AT_ONCE + 1));
+    expect(deliveries.delayMs(object.nowMs)).toBe(WEBHOOK_LOST_MS);
+  });
+
   it("start at once, and set the alarm for the next try if they are refused", async () => {
     const { object, instance } = objectWith(["evt_1"]);
     const { deliveries, ended } = instance(() => Promise.resolve(object.posted.length > 2));
