@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/objects/methods/groups.ts";
+import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash, openUnwatched } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
@@ -44,12 +45,12 @@ describe("a query under an Idempotency-Key", () => {
 
   it(
     "waits for a permit like others, however many wait: 400 at once are all answered",
-    { tags: ["slow"] },
+    { tags: ["slow"], ...MANY_CALLS },
     async () => {
       const run = await openRun({ max_parallel: 4 });
       const request = (each: number) => body("key/many-keys/latch/many-keys", `p${each}`);
       const all = Array.from({ length: 400 }, (_, each) => keyed(run, `k${each}`, "/query", request(each)));
-      await expect.poll(async () => (await run.document()).stats.pending_queries).toBe(400);
+      await expect.poll(async () => (await run.document()).stats.pending_queries, MANY_CALLS).toBe(400);
       // They take no room of batches.
       await openAsync(run, { prompts: ["b"], model: "up/key/many-keys" });
       await openLatch("many-keys");
