@@ -62,7 +62,11 @@ async function sendAll(desk: Desk, own: Leaving, { send }: WithdrawalDeps): Prom
   const others = [...desk.leaving].filter((other) => other !== own && !other.isOver);
   const sent = [own, ...others.slice(0, PERMITS_PER_REQUEST_MAX - 1)];
   await send(sent.map(({ callId }) => callId)).catch(() => undefined);
-  for (const call of sent) call.isOver = true;
+  for (const call of sent) {
+    call.isOver = true;
+    // The requests of some have ended: these run no `finally` any more.
+    desk.leaving.delete(call);
+  }
   if (desk.sending === promise) desk.sending = null;
   resolve();
 }

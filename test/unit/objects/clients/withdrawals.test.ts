@@ -58,8 +58,8 @@ describe("calls of one run whose clients leave", () => {
     sent[1]?.arrive();
     await Promise.all(left);
     expect(over.toSorted()).toEqual(["b", "c"]);
-    // Its request does nothing any more.
-    expect(withdrawals.size).toBe(1);
+    // Its request does nothing any more, so the others forget its call.
+    expect(withdrawals.size).toBe(0);
     sent[0]?.arrive();
     await turns();
     expect(withdrawals.size).toBe(0);
