@@ -10,6 +10,7 @@ import {
   GATE_UNKNOWN_IN_FLIGHT_MAX,
   GATE_VISITS_MAX,
 } from "../../../src/limits.ts";
+import { MANY_CALLS } from "../../support/busy-machine.ts";
 import { seeded } from "../../support/engine.ts";
 import { concurrencyLimited, openaiLike } from "../../support/gate-providers.ts";
 import { gateReport } from "../../support/gate-report.ts";
@@ -29,7 +30,7 @@ const REJECTED: GateFailure = { class: "rate_limited", stop: null, hintMs: null,
 describe("5,000 runs at one limited key", () => {
   it(
     "use at least 0.95 of a rate, each is served within twice its fair time, and an exchange looks at few of them",
-    { tags: ["slow"], timeout: 60_000 },
+    { tags: ["slow"], ...MANY_CALLS },
     () => {
       const perSecond = 100;
       const world = new World({ provider: openaiLike(perSecond * 60, 1e9, 0), runs: plans(2) });
@@ -51,7 +52,7 @@ describe("5,000 runs at one limited key", () => {
 
   it(
     "use at least 0.93 of a width for calls of 0.3 s, each is served within twice its fair time, and an exchange looks at few of them",
-    { tags: ["slow"], timeout: 60_000 },
+    { tags: ["slow"], ...MANY_CALLS },
     () => {
       const width = 20;
       const world = new World({ provider: concurrencyLimited(() => width), runs: plans(1), shareIsolate: true });
@@ -67,7 +68,7 @@ describe("5,000 runs at one limited key", () => {
     },
   );
 
-  it("use at least 0.95 of a width for calls of some seconds", { tags: ["slow"], timeout: 60_000 }, () => {
+  it("use at least 0.95 of a width for calls of some seconds", { tags: ["slow"], ...MANY_CALLS }, () => {
     const width = 100;
     const [shortestMs, longestMs] = [1_000, 3_000];
     const random = seeded(5);
