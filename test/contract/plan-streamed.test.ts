@@ -168,6 +168,15 @@ it.each([{ planner_model: "claude-planner" }, { model: "up-1" }])(
   },
 );
 
+it.each(["planner", "claude-planner"])(
+  "is refused under a run that cannot pay for %s, which says so",
+  async (named) => {
+    const run = await world.openRun({ budget: { usd: 0 } });
+    const refused = await run.send("/plan", { json: { goal: "reach it", stream: true, planner_model: named } });
+    expect([refused.status, errorOf(refused).code]).toEqual([402, "budget_exhausted"]);
+  },
+);
+
 it("answers with an event for each task as it ends, also while the plan is still written", async () => {
   const run = await openRun();
   const answering = run.send("/plan", { json: body, headers: { accept: "application/x-ndjson" } });

@@ -5,7 +5,7 @@
 import type { Context } from "hono";
 import { invalid } from "../../../contract/errors.ts";
 import type { PlanRequest } from "../../../contract/graph/plan.ts";
-import { Refusal, type Reason } from "../../../errors.ts";
+import { Refusal } from "../../../errors.ts";
 import { relayCall } from "../../../executors/relayed-call.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../../../limits.ts";
@@ -43,9 +43,9 @@ async function plannerText(c: Context<AppEnv>, runId: string, planner: Planner):
   const signal = AbortSignal.any([c.req.raw.signal, unwanted.signal]);
   const chat = await asked(c, runId, { ...planner, endpoint: "chat", signal });
   // Nothing was sent: the upstream of its model may speak the other protocol.
-  const isRefused = chat.end.kind === "refused" && isOfModel(chat.end.reason);
-  const other = isRefused ? await asked(c, runId, { ...planner, endpoint: "messages", signal }) : chat;
-  const { end, usage, endpoint } = other.end.kind === "refused" ? chat : other;
+  const other = isOfModel(chat) ? await asked(c, runId, { ...planner, endpoint: "messages", signal }) : chat;
+  // What else the run refuses, such as for its budget, is no fault of the model.
+  const { end, usage, endpoint } = isOfModel(other) ? chat : other;
   c.set("remainingNanoUsd", usage.remainingNanoUsd);
   if (end.kind === "refused") throw new Refusal(end.reason, spentBefore(usage, end.reason));
   if (end.kind === "failed" && end.outcome.kind === "failure") {
@@ -86,8 +86,8 @@ async function asked(
 }
 
 /** Whether a call was refused for its model: there is none of that name, or not at its endpoint. */
-function isOfModel(reason: Reason): boolean {
-  return reason.reason === "invalid_request" && reason.param === "model";
+function isOfModel({ end }: Awaited<ReturnType<typeof asked>>): boolean {
+  return end.kind === "refused" && end.reason.reason === "invalid_request" && end.reason.param === "model";
 }
 
 const UNANSWERED = invalid(null, "the client left before its planner was answered").reason;
