@@ -98,6 +98,11 @@ export function requestsOf(method: string): number {
   return byMethod.get(method) ?? 0;
 }
 
+/** All requests so far, by method. */
+export function requestsByMethod(): Record<string, number> {
+  return Object.fromEntries(byMethod);
+}
+
 const byMethod = new Map<string, number>();
 
 function none(): Operations {
