@@ -91,8 +91,8 @@ export const SLICE_GONE_MS = 100;
  */
 export const OPENED_AT_ONCE_MAX = 2_000;
 /**
- * Longest prompt of a batch that is looked at for being plain ASCII, characters: then its length tells its facts. A longer one is measured
- * natively, which costs less than a look at each of its characters.
+ * Longest prompt of a batch whose characters are looked at one by one, characters: if all are plain ASCII, prompts of one length share
+ * their facts. The runtime measures a longer prompt for less than such a look costs.
  */
 export const PLAIN_PROMPT_CHARS_MAX = 128;
 /**

@@ -260,7 +260,8 @@ export const runDocument = atFirstUse(() =>
         description: "Keys that their providers refuse and for which calls of the run wait; null: there are none",
       }),
       in_flight: z.int().optional().meta({
-        description: "Attempts of the run's own calls; absent if the object of the run has an earlier version",
+        description:
+          "Attempts of the run's own calls; absent while a deployment has not replaced the object of the run",
       }),
       last_call_at: lastCallAt.optional(),
       own_spent_usd: ownSpent.optional(),

@@ -77,7 +77,7 @@ function markOf(prefix: string, jurisdiction: Jurisdiction | null): string {
 /** The id of an object, in an id that holds it. */
 const DIGITS = /^[0-9a-f]{64}$/;
 
-/** The digits behind a mark; undefined if there are none: ids that earlier versions have made name their objects. */
+/** The digits behind a mark; undefined if they are not those of an object's id: then the whole id is the object's name. */
 function digitsIn(id: string, mark: string): string | undefined {
   const digits = id.startsWith(mark) ? id.slice(mark.length) : "";
   return DIGITS.test(digits) ? digits : undefined;
@@ -128,8 +128,8 @@ export function batchOf(objects: Objects, runId: string, batchId: string): Durab
 }
 
 /**
- * The id of a batch's object. One that is made of an Idempotency-Key has 32 digits, as those of earlier versions have, and is a part of the
- * object's name; a name has the run's id, too, so that a key of one run finds no batch of another.
+ * The id of a batch's object. One that is made of an Idempotency-Key has 32 digits, and is a part of the object's name. The name has
+ * the run's id, too: a key of one run finds no batch of another.
  */
 export function batchIdOf(
   namespace: IdReader,

@@ -18,7 +18,7 @@ export function hasStartable({ openGroups, engine }: Pick<RunState, "openGroups"
   return false;
 }
 
-/** The turn of the alarm starts them, as any turn would. */
+/** Each turn starts what is ready, and so does the turn of the alarm: this job only says when. */
 export const startWaiting: MakeJob = () => ({
   name: "start what waits for a time",
   patience: "punctual",

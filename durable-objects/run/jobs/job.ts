@@ -43,7 +43,7 @@ export type AlarmHost = {
   readonly logExport: Pick<LogExport, "delayMs" | "start"> | null;
   /** The deliveries to the operator's webhook. */
   readonly webhooks: Pick<RunWebhooks, "delayMs" | "start">;
-  /** What attempts have cost, for the gates that nobody else tells. */
+  /** Reports to gates what attempts have cost, where no exchange has reported it. */
   readonly meters: Pick<RunMeters, "owes" | "report">;
   readonly patches: Pick<Patches, "settleReservation">;
   /** Deletes the run and everything it stores. */
