@@ -20,6 +20,7 @@ import { machine, versions, writeResult } from "./results.ts";
 import { medianOf, runRounds } from "./suite.ts";
 import type { Suite } from "./suite.ts";
 import { batchSuite } from "./suites/batch.ts";
+import { creditSuite } from "./suites/credit.ts";
 import { pacedSuite } from "./suites/paced.ts";
 import { querySuite } from "./suites/query.ts";
 import { slowSuite } from "./suites/slow.ts";
@@ -46,6 +47,7 @@ const suites: Suite[] = [
   batchSuite(options),
   slowSuite(options),
   querySuite(options),
+  creditSuite(options),
   streamSuite(options),
   pacedSuite(options),
   addedSuite(options),

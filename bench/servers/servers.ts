@@ -72,7 +72,9 @@ export async function startFloor(upstream: Server, ledger: "none" | "shared"): P
 export type GatewayOptions = {
   inspector?: boolean;
   /** What is served; absent = the gateway as it is. */
-  entryPoint?: "bench/workers/ledger-gateway.ts";
+  entryPoint?: "bench/workers/ledger-gateway.ts" | "bench/workers/far-gateway.ts";
+  /** How long a method of a run object takes there and back, ms, if far-gateway.ts is served. */
+  runObjectRttMs?: number;
   /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
   root?: string | undefined;
   /** LEASED_CREDIT of the gateway. */
@@ -101,6 +103,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
       ADMIN_KEY,
       UPSTREAMS: JSON.stringify({ up }),
       DEFAULT_MODEL: `up/${MODEL}`,
+      ...(options.runObjectRttMs === undefined ? {} : { RUN_OBJECT_RTT_MS: String(options.runObjectRttMs) }),
     },
     objects: "gateway",
     inspector: options.inspector === true,
