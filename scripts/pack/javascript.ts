@@ -26,6 +26,7 @@ const FILES = {
   "binding.d.mts": "packages/javascript/binding.d.mts",
   "stubs/script": "stubs/script",
   bin: "bin",
+  cli: "cli",
   "README.md": "packages/javascript/README.md",
   LICENSE: "LICENSE",
 };
@@ -38,7 +39,7 @@ export function packJavaScript(to: string): void {
       cpSync(join(ROOT, source), join(stage, path), {
         recursive: true,
         // The commands' own types and settings serve the clone's scripts.
-        filter: (file) => !file.endsWith("tsconfig.json") && !(path === "bin" && file.endsWith(".d.mts")),
+        filter: (file) => !file.endsWith("tsconfig.json") && !(path === "cli" && file.endsWith(".d.mts")),
       });
     }
     besideStub(join(stage, "binding.d.mts"));

@@ -3,7 +3,7 @@ import type { ChildProcess } from "node:child_process";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
 import type { GatewayOptions } from "../support/gateway.ts";
-import { type Ended, Folder } from "../unit/bin/command.ts";
+import { type Ended, Folder } from "../unit/cli/command.ts";
 import { type BatchPlace, type BatchRun, startBatchPlace } from "./batch-place.ts";
 
 const ONE_ENDED = { request_counts: { completed: 1 } };

@@ -1,7 +1,7 @@
 /** `fanout cassette`: a program is recorded and replayed by the command, and its tape is a file. */
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
-import { type Ended, Folder } from "../unit/bin/command.ts";
+import { type Ended, Folder } from "../unit/cli/command.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 
 const PROGRAM = `

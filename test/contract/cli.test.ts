@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { packJavaScript } from "../../scripts/pack/javascript.ts";
-import { type Ended, Folder } from "../unit/bin/command.ts";
+import { type Ended, Folder } from "../unit/cli/command.ts";
 import { documentOf, startWorld, type World } from "./world.ts";
 
 const WORKFLOWS = join(import.meta.dirname, "../../examples/workflows");

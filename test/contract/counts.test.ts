@@ -4,7 +4,7 @@ import { z } from "zod";
 import { parseLine } from "../../ui/model/line.ts";
 import { readPage } from "../../ui/model/runs/listed.ts";
 import { RunState } from "../../ui/model/run-state.ts";
-import { Folder } from "../unit/bin/command.ts";
+import { Folder } from "../unit/cli/command.ts";
 import { startWorld, type World } from "./world.ts";
 
 let world: World;

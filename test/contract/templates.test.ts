@@ -1,7 +1,7 @@
 /** The templates of examples/workflows with a model that reads: what each call is sent, and what becomes of its answer. */
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { Folder } from "../unit/bin/command.ts";
+import { Folder } from "../unit/cli/command.ts";
 import type { UpstreamAnswer } from "../support/upstream.ts";
 import { startWorld, type World } from "./world.ts";
 

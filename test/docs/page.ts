@@ -22,7 +22,7 @@ const STAND_INS = fileURLToPath(new URL("stand-ins", import.meta.url));
 const DEFAULT_URL = "http://127.0.0.1:8787";
 
 /** What of the checkout a reader's commands touch. */
-const CHECKOUT = ["bin", "examples", "package.json", "scripts", "src", "stubs", "wrangler.toml"];
+const CHECKOUT = ["bin", "cli", "examples", "package.json", "scripts", "src", "stubs", "wrangler.toml"];
 /** Packages that programs of pages import: these are the real ones. */
 const PACKAGES = ["openai", "@anthropic-ai/sdk"];
 /** Packages that lead to somebody else's service: these are stand-ins, which tell what they were checked against. */

@@ -8,7 +8,7 @@ import { roomsOf, unlisted } from "../../scripts/floors.ts";
 import { ROOT } from "./page.ts";
 import { codesIn } from "./tables.ts";
 
-const TOP = /^(?:src|durable-objects|test|docs|decisions|scripts|bin|bench|stubs|examples|\.ci)(?:\/|$)/;
+const TOP = /^(?:src|durable-objects|test|docs|decisions|scripts|bin|cli|bench|stubs|examples|\.ci)(?:\/|$)/;
 /** Files of the root that pages name. */
 const ROOT_FILE = /^[\w-]+(?:\.[\w-]+)*\.(?:md|json|toml|ts)$/;
 

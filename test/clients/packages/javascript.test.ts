@@ -75,10 +75,11 @@ describe("the npm package", () => {
 
   it("holds the stub, its types and the command, and nothing else", async () => {
     const listed = (await run(place, "tar", ["-tzf", TARBALL])).trim().split("\n");
-    const commands = readdirSync(join(ROOT, "bin"), { recursive: true, encoding: "utf8" })
-      .map((path) => path.replaceAll("\\", "/"))
-      .filter((path) => path.endsWith(".mjs"))
-      .map((path) => `bin/${path}`);
+    const commands = ["bin", "cli"].flatMap((folder) =>
+      readdirSync(join(ROOT, folder), { recursive: true, encoding: "utf8" })
+        .map((path) => `${folder}/${path.replaceAll("\\", "/")}`)
+        .filter((path) => path.endsWith(".mjs")),
+    );
     const library = ["fanout.mjs", "fanout.d.mts", "binding.d.mts", "package.json", "README.md", "LICENSE"];
     const built = ["dist/watch.mjs", "dist/cassette-diff.mjs", "stubs/script/fanout_script.mjs"];
     expect(listed.toSorted()).toEqual([...library, ...built, ...commands].map((path) => `package/${path}`).toSorted());
