@@ -391,7 +391,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   async #prepare(request: OpenGroupRequest, pages: CallPage[], graph: CompiledGraph | null): Promise<Prepared | null> {
     const run = this.#life.active;
     if ("reason" in run) return null;
-    const asked = { request, graph, isJudge: false };
+    const asked = { request, graph, isService: false };
     return await inSlices(preparing(run, this.#life.store, asked, pages, Date.now()), pause);
   }
 

@@ -162,7 +162,7 @@ export class EngineState {
   readonly #tried = new RenewedMap<number, SlotRecord>();
   /** Groups that their `stopWhen` has stopped while attempts of them are in flight. */
   readonly stopped = new RenewedSet<Group>();
-  #judged = new Set<Group>();
+  #served = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];
   readonly #dirtyShards = new RenewedSet<Shard>();
   /** Attempts that no row has. */
@@ -272,16 +272,16 @@ export class EngineState {
     return shared;
   }
 
-  /** Notes a group about which a judge may have to be asked, or not any more. */
-  addJudged(group: Group): void {
-    this.#judged.add(group);
+  /** Notes a group for which other groups may have to be opened, or are not needed any more. */
+  addServed(group: Group): void {
+    this.#served.add(group);
   }
 
   /** The groups that were noted since the last call. */
-  takeJudged(): ReadonlySet<Group> {
-    const judged = this.#judged;
-    if (judged.size > 0) this.#judged = new Set();
-    return judged;
+  takeServed(): ReadonlySet<Group> {
+    const served = this.#served;
+    if (served.size > 0) this.#served = new Set();
+    return served;
   }
 
   /** Records a reserved attempt as in flight. `executor` null = the single call's own Worker executes it. */

@@ -3,9 +3,9 @@ import { shareOf } from "../../../src/run/money/admit.ts";
 import type { CallPage, ReadPage } from "../../../src/run/queue/call-page.ts";
 import { emitGroupStarted, enqueueSlots, releaseTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
-import type { Judged } from "../../../src/run/answers/judged-stop.ts";
 import { ageOf } from "../../../src/run/leases/age.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/run/group/group.ts";
+import type { Serves } from "../../../src/run/group/serves.ts";
 import { liveAtMs } from "../../../src/run/steps/live-at.ts";
 import { startGraph } from "../../../src/run/steps/end-slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
@@ -78,15 +78,15 @@ export function dropStaged(run: RunState, store: RunStore, openKey: string): boo
 }
 
 /**
- * `hasWorker`: the Worker that opens it executes it. `judges`: what its call decides on; null = it is not a judge's call. `prepared`: what was
- * read of it before this turn; null = it is read now.
+ * `hasWorker`: the Worker that opens it executes it. `serves`: what its call does for another group; null = it serves none. `prepared`:
+ * what was read of it before this turn; null = it is read now.
  */
 type GroupToOpen = {
   request: OpenGroupRequest;
   pages: readonly CallPage[];
   hasWorker: boolean;
   graph?: CompiledGraph | null;
-  judges?: Judged | null;
+  serves?: Serves | null;
   prepared?: Prepared | null;
 };
 
@@ -96,7 +96,7 @@ type GroupToOpen = {
 export function openGroup(
   run: RunState,
   store: RunStore,
-  { request, pages, hasWorker, graph = null, judges = null, prepared = null }: GroupToOpen,
+  { request, pages, hasWorker, graph = null, serves = null, prepared = null }: GroupToOpen,
   nowMs: number,
 ): OpenGroupReply {
   const found = run.openings.find(request.openKey);
@@ -127,13 +127,13 @@ export function openGroup(
   const isWhole = (staged !== null || pages[0]?.firstIndex === 0) && (prepared === null || prepared.staged === staged);
   const early = isWhole ? (refusalOf(run, request) ?? roomReason(store, charsOf(pages))) : INTERRUPTED;
   if (early !== null) return refuse(early);
-  const asked = { request, graph, isJudge: judges !== null };
+  const asked = { request, graph, isService: serves !== null };
   const read = prepared ?? atOnce(preparing(run, store, asked, pages, nowMs));
   const unpaid = hasFloor(run, asked) ? floorReason(run, asked, read.floors) : null;
   if (unpaid !== null) return refuse(unpaid);
   const { held } = read;
   const seq = staged ?? run.takeGroupSeq();
-  const stored = storedGroup(run, request, { seq, graph, judges, held }, nowMs);
+  const stored = storedGroup(run, request, { seq, graph, serves, held }, nowMs);
   run.openings.add({ openKey: request.openKey, seq, stagedAtMs: null });
   run.addWrite(() => store.space.opened(request.openKey, request.bodyBytes ?? 0));
   const single = staged === null ? singleOf(store, { request, stored, pages }) : null;
@@ -211,9 +211,9 @@ function storedGroup(
   {
     seq,
     graph,
-    judges,
+    serves,
     held,
-  }: { seq: number; graph: CompiledGraph | null; judges: Judged | null; held: HeldQuote | null },
+  }: { seq: number; graph: CompiledGraph | null; serves: Serves | null; held: HeldQuote | null },
   nowMs: number,
 ): StoredGroup {
   const { count, onError, onLost, models, deadlineMs, openKey, hasCustomIds, defaultsJson } = request;
@@ -237,7 +237,7 @@ function storedGroup(
     ...(request.background ? { background: true as const } : {}),
     ...(stopWhen === undefined ? {} : { stopWhen }),
     ...(judgeWhen === undefined ? {} : { judgeWhen }),
-    ...(judges === null ? {} : { judges }),
+    ...(serves === null ? {} : { serves }),
     ...(graph === null ? {} : { graph: shapeOf(graph) }),
     ...ballotOf(aggregate),
     ...(tiers === undefined ? {} : { tiers }),

@@ -20,7 +20,7 @@ export type Prepared = {
   held: HeldQuote | null;
 };
 
-type Asked = { request: OpenGroupRequest; graph: CompiledGraph | null; isJudge: boolean };
+type Asked = { request: OpenGroupRequest; graph: CompiledGraph | null; isService: boolean };
 
 /**
  * Reads the pages of a group that is to open, in order: those that were stored before, and the last ones.
@@ -29,7 +29,7 @@ type Asked = { request: OpenGroupRequest; graph: CompiledGraph | null; isJudge: 
 export function* preparing(
   run: QuotingRun & { openings: { find(openKey: string): number | null } },
   store: { readonly groups: { pageFacts(seq: number): Iterable<Omit<CallPage, "calls">> } },
-  { request, graph, isJudge }: Asked,
+  { request, graph, isService }: Asked,
   last: readonly CallPage[],
   nowMs: number,
 ): Sliced<Prepared> {
@@ -38,6 +38,6 @@ export function* preparing(
   const texts = [...(staged === null ? [] : store.groups.pageFacts(staged)), ...last];
   const floors = hasFloor(run, { request, graph }) ? new Floors(run) : null;
   const pages = yield* readingPages(texts, request.models, (facts) => floors?.add(facts));
-  const held = isJudge ? null : yield* heldQuoteOf(run, { request, graph, pages }, nowMs);
+  const held = isService ? null : yield* heldQuoteOf(run, { request, graph, pages }, nowMs);
   return { staged, pages, floors: floors?.counted ?? [], held };
 }

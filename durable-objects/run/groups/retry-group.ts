@@ -104,7 +104,7 @@ function onceMore(
   { seq, trace }: { seq: number; trace: RetryRequest["trace"] },
   nowMs: number,
 ): StoredGroup {
-  const { stopWhen: _stop, judgeWhen: _judge, judges: _judges, trace: _before, ...rules } = stored.header;
+  const { stopWhen: _stop, judgeWhen: _judge, serves: _serves, trace: _before, ...rules } = stored.header;
   const id = groupIdOf(nowMs, seq, groupSalt(run.settings.id));
   const share = rules.share === null ? null : shareOf(run.engine.ledger, rules.count);
   const traced = trace === undefined ? {} : { trace };

@@ -21,6 +21,7 @@ import {
 } from "../../../src/run/steps/restore.ts";
 import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/run/leases/shard.ts";
 import { EngineState, type EngineDeps } from "../../../src/run/state.ts";
+import { callEnded, callOpened, mayBeServed } from "../../../src/run/services/table.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import { PARALLEL_MAX } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/objects/methods/runs.ts";
@@ -90,7 +91,7 @@ export function rebuild(
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
     rebuilt.settled.note(stored.header);
-    restoreJudge(engine, stored.header, result?.endedAtMs != null);
+    restoreService(engine, stored.header, result?.endedAtMs != null);
     if (result?.endedAtMs != null) continue;
     rebuilt.openGroups.set(seq, stored);
     stopped.set(seq, result?.graph?.absent ?? null);
@@ -178,15 +179,15 @@ function restoreGroup(
   const isJudged = group.earlyStop !== null || group.judgedStop !== null;
   if (isJudged && group.saved === null && group.drained === null)
     restoreAnswers(group, store.slots.from(stored.header.seq));
-  if (group.judgedStop !== null) engine.addJudged(group);
+  if (mayBeServed(group)) engine.addServed(group);
 }
 
-/** A call of a judge was opened after its group, so the group is there if it has not ended. */
-function restoreJudge(engine: EngineState, { id, seq, judges }: GroupHeader, hasEnded: boolean): void {
-  const stop = judges === undefined ? null : (engine.groups.get(judges.seq)?.judgedStop ?? null);
-  if (judges === undefined || stop === null) return;
-  stop.callOpened({ seq, id, answers: judges.answers });
-  if (hasEnded) stop.callEnded();
+/** A group that serves another one was opened after it, so the other is there if it has not ended. */
+function restoreService(engine: EngineState, { id, seq, serves }: GroupHeader, hasEnded: boolean): void {
+  const served = serves === undefined ? undefined : engine.groups.get(serves.seq);
+  if (serves === undefined || served === undefined) return;
+  callOpened(served, { serves, seq, id });
+  if (hasEnded) callEnded(served, { serves, seq, id }, null);
 }
 
 /** Judges the stored answers anew: had they met the rule, the group's row would say so. */

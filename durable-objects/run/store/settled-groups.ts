@@ -9,10 +9,10 @@ import { RenewedMap } from "../../../src/renewed/map.ts";
 import { countGroup } from "./counters.ts";
 import type { GroupCounts } from "./meta.ts";
 
-type Counted = Pick<GroupHeader, "seq" | "count" | "single" | "graph" | "openedAtMs" | "judges">;
+type Counted = Pick<GroupHeader, "seq" | "count" | "single" | "graph" | "openedAtMs" | "serves">;
 
-/** `judges`: the number of the group on which its call decides; null = it is no call of a judge. */
-type Facts = { counts: GroupCounts; openedAtMs: number; judges: number | null };
+/** `serves`: the number of the group that it serves; null = it serves none. */
+type Facts = { counts: GroupCounts; openedAtMs: number; serves: number | null };
 
 const NOTHING: StoredSettled = { before: 1, next: 1, open: [], counts: noCounts() };
 
@@ -36,7 +36,7 @@ export class SettledGroups {
   note(header: Counted): void {
     const counts = noCounts();
     countGroup(counts, header);
-    this.#facts.set(header.seq, { counts, openedAtMs: header.openedAtMs, judges: header.judges?.seq ?? null });
+    this.#facts.set(header.seq, { counts, openedAtMs: header.openedAtMs, serves: header.serves?.seq ?? null });
   }
 
   /**
@@ -58,11 +58,11 @@ export class SettledGroups {
     return { before: this.#before, next, open: [...this.#open], counts: { ...this.#counts } };
   }
 
-  /** Whether a group that has ended is still needed: by a request that may be repeated, or by the group on which its call decides. */
+  /** Whether a group that has ended is still needed: by a request that may be repeated, or by the group that it serves. */
   #isNeeded(seq: number, at: { next: number; isOpen: (seq: number) => boolean; nowMs: number }): boolean {
     const facts = this.#facts.get(seq);
     if (facts === undefined) return false;
-    if (facts.judges !== null && at.isOpen(facts.judges)) return true;
+    if (facts.serves !== null && at.isOpen(facts.serves)) return true;
     return seq >= at.next - OPENINGS_KEPT && at.nowMs < facts.openedAtMs + OPENINGS_RECALLED_MS;
   }
 

@@ -14,7 +14,7 @@ import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { SWEEP_MS } from "../../../src/limits.ts";
 import { abandon } from "../calls.ts";
-import { openJudgeCalls } from "../groups/judge-calls.ts";
+import { openServices } from "../groups/services.ts";
 import { holdGranted } from "../executors/leases.ts";
 import { ownGroupOf } from "../groups/own-group.ts";
 import { releaseExecutors, sendReplies } from "../executors/replies.ts";
@@ -50,7 +50,7 @@ export class Turns {
     run.engine.emitWindows(nowMs);
     const late = expireQueued(run.engine, this.#waitingFor, nowMs);
     giveUpStopped(run.engine, nowMs);
-    if (openJudgeCalls(run, this.#store, nowMs)) run.laneStarts.need();
+    if (openServices(run, this.#store, nowMs)) run.laneStarts.need();
     if (releaseUnclaimed(run.engine, nowMs)) run.laneStarts.need();
     endOwed(run.engine, nowMs);
     replayQueued(run.engine, nowMs);

@@ -22,9 +22,6 @@ export type JudgeRule = CombiningSettings &
     shadow: boolean;
   };
 
-/** What a call of the judge decides on: the group `seq`, by its first `answers` answers. */
-export type Judged = { seq: number; answers: number };
-
 export class JudgedStop {
   readonly rule: JudgeRule;
   readonly #shown: ShownAnswers;

@@ -3,7 +3,7 @@ import { addTold, type ToldTokens } from "../measures/told-tokens.ts";
 import { Narrowing, type NarrowedBy } from "./narrowing.ts";
 import { Ballot, type BallotRule } from "../answers/ballot.ts";
 import { EarlyStop, type StopRule } from "../answers/early-stop.ts";
-import { JudgedStop, type Judged, type JudgeRule } from "../answers/judged-stop.ts";
+import { JudgedStop, type JudgeRule } from "../answers/judged-stop.ts";
 import { Tiers, withFailures, type TierFailures, type TierMode } from "../answers/tiers.ts";
 import { tierOf } from "../graph/tiers.ts";
 import type { Amounts, Limits } from "../money/ledger.ts";
@@ -14,6 +14,7 @@ import type { Notify } from "../../call.ts";
 import type { WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
 import type { GroupGraph } from "./group-graph.ts";
 import { ProviderSlots } from "./provider-slots.ts";
+import type { Serves } from "./serves.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "../queue/slot.ts";
 import type { ExtraSpend } from "../measures/totals.ts";
 import { addDuration, noDurations, percentilesOf, type Percentiles } from "../measures/percentiles.ts";
@@ -50,8 +51,8 @@ export type GroupHeader = {
   stopWhen?: StopRule;
   /** The same, if a judge decides; at most one of both. */
   judgeWhen?: JudgeRule;
-  /** Of the call of a judge: what it decides on. */
-  judges?: Judged;
+  /** What its call does for another group of the run; absent = it serves none. */
+  serves?: Serves;
   /** The vote of its answers without whose decision it ends as `escalated`; absent = there is none. */
   ballot?: BallotRule;
   /** How the tiers of its calls matter; absent = it has none. */

@@ -5,7 +5,6 @@
  */
 import { partsOf } from "../../answer.ts";
 import { ruleText } from "../answers/early-stop.ts";
-import { saysEnough } from "../answers/judged-stop.ts";
 import { isBudgetReason } from "../money/admit.ts";
 import { cappedOf } from "../money/capped.ts";
 import type { Outcome } from "../../call.ts";
@@ -23,6 +22,7 @@ import { savedBy } from "./saved.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../group/record.ts";
 import type { ReplayedSlot } from "../group/recorded.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
+import { callEnded, mayBeServed } from "../services/table.ts";
 import type { EngineState } from "../state.ts";
 import { reconsider } from "./paused.ts";
 
@@ -56,8 +56,8 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   releaseTiers(state, group);
   if (!group.done) return;
   state.writeGroup(group);
-  if (group.judgedStop !== null) state.addJudged(group);
-  if (group.header.judges !== undefined) applyVerdict(state, group, ended, nowMs);
+  if (mayBeServed(group)) state.addServed(group);
+  endService(state, group, ended, nowMs);
 }
 
 /** The record with the key under which its answer is recorded: only whole answers are, that their calls have asked for. */
@@ -239,7 +239,7 @@ function applyFailureRule(state: EngineState, group: Group, nowMs: number): void
 function applyStopRule(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
   if (group.saved !== null || group.drained !== null) return;
   addAnswer(group, record);
-  if (group.judgedStop !== null) state.addJudged(group);
+  if (mayBeServed(group)) state.addServed(group);
   if (group.earlyStop?.isMet === true) stopGroup(state, group, ruleText(group.earlyStop.rule), nowMs);
 }
 
@@ -253,16 +253,16 @@ export function addAnswer({ earlyStop, judgedStop, graph }: Group, { id, text }:
 }
 
 /**
- * A judge has answered whether a group may stop. What it said is stored with the stop: a restart finds both, or asks the judge
- * once more.
+ * The only call of a group that serves another one has ended. What that does to the other is stored with it: a restart finds both,
+ * or makes the call once more.
  */
-function applyVerdict(state: EngineState, { header }: Group, { state: ended, text }: SlotRecord, nowMs: number): void {
-  const group = state.groups.get(header.judges?.seq ?? 0);
-  if (group === undefined || group.judgedStop === null) return;
-  group.judgedStop.callEnded();
-  state.addJudged(group);
-  if (group.saved !== null || group.drained !== null || ended !== "completed") return;
-  if (saysEnough(text ?? "")) stopGroup(state, group, `judge ${header.id}`, nowMs);
+function endService(state: EngineState, { header }: Group, end: SlotRecord, nowMs: number): void {
+  const { serves, seq, id } = header;
+  const served = serves === undefined ? undefined : state.groups.get(serves.seq);
+  if (serves === undefined || served === undefined) return;
+  const stops = callEnded(served, { serves, seq, id }, end);
+  state.addServed(served);
+  if (stops !== null) stopGroup(state, served, stops, nowMs);
 }
 
 /**

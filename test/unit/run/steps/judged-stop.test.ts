@@ -59,7 +59,7 @@ class Judged {
 
   ask(seq: number): void {
     const answers = this.group.judgedStop?.answers ?? 0;
-    this.#open(makeHeader({ seq, id: `pg-${seq}`, count: 1, judges: { seq: 1, answers } }));
+    this.#open(makeHeader({ seq, id: `pg-${seq}`, count: 1, serves: { seq: 1, as: "judge", answers } }));
     this.group.judgedStop?.callOpened({ seq, id: `pg-${seq}`, answers });
     this.start();
   }
@@ -117,7 +117,7 @@ describe("the verdict of a judge", () => {
     expect([judged.group.drained, judged.group.judgedStop?.isDue]).toEqual([null, false]);
     judged.end(1, 1, answer("second"));
     expect(judged.group.judgedStop?.isDue).toBe(true);
-    expect([...judged.state.takeJudged()]).toEqual([judged.group]);
+    expect([...judged.state.takeServed()]).toEqual([judged.group]);
   });
 });
 
@@ -156,7 +156,7 @@ describe("the last permit", () => {
     judged.end(2, 0, answer(NOT_YET));
     judged.start();
     expect(judged.group.inFlight).toBe(2);
-    const other = makeHeader({ seq: 5, count: 1, judges: { seq: 1, answers: 1 } });
+    const other = makeHeader({ seq: 5, count: 1, serves: { seq: 1, as: "judge", answers: 1 } });
     enqueueSlots(judged.state, judged.state.openGroup(other), 0, [makeFacts()]);
     judged.group.judgedStop?.callOpened({ seq: 5, id: "pg-5", answers: 1 });
     judged.state.setWidth(2);

@@ -63,7 +63,7 @@ const requestOf = (count: number, fields: Partial<OpenGroupRequest> = {}): OpenG
 });
 /** Several slices of calls with the shortest facts. */
 const CALLS = 20_000;
-const BATCH = { graph: null, isJudge: false } as const;
+const BATCH = { graph: null, isService: false } as const;
 
 /** The result, and how many pauses it had. */
 function counted<T>(work: Sliced<T>): { value: T; pauses: number } {
@@ -131,7 +131,7 @@ describe("a group that is to open", () => {
 
   it("has no quote if it is the call of a judge", () => {
     const { run, store } = runOf(null);
-    const asked = { request: requestOf(2), graph: null, isJudge: true };
+    const asked = { request: requestOf(2), graph: null, isService: true };
     expect(counted(preparing(run, store, asked, pagesOf(calls(2)), 0)).value.held).toBeNull();
   });
 });

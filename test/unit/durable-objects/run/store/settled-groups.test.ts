@@ -41,9 +41,9 @@ describe("a record of settled groups", () => {
     expect([before, open.length]).toEqual([SETTLED_OPEN_MAX + 1, SETTLED_OPEN_MAX]);
   });
 
-  it("has the call of a judge read for as long as the group on which it decides is open", () => {
+  it("has the call of a judge read for as long as the group that it serves is open", () => {
     const settled = opened(1);
-    settled.note({ ...header(2, 1), judges: { seq: 1, answers: 0 } });
+    settled.note({ ...header(2, 1), serves: { seq: 1, as: "judge", answers: 0 } });
     expect(settled.stored(3, (seq) => seq === 1, LATER_MS)).toMatchObject({ before: 2, open: [1] });
     expect(settled.stored(3, none, LATER_MS)).toMatchObject({ before: 3, open: [] });
   });
