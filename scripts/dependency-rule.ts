@@ -135,7 +135,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   // Of the upstream module what reads headers with secrets.
-  log: { parts: ["core", "providers"], packages: [] },
+  log: { parts: ["core", "providers", "renewed"], packages: [] },
   docs: { parts: [], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.

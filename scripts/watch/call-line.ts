@@ -1,5 +1,6 @@
 /** One call as text, with its bar. */
-import type { ActiveCall, EndedCall } from "./view.ts";
+import type { Call } from "../../src/log/picture/call.ts";
+import type { EndedCall } from "./view.ts";
 import { exactUsdText } from "../../ui/model/format.ts";
 import { durationText, plural } from "./units.ts";
 
@@ -19,17 +20,17 @@ export const QUEUED_TEXT = `${bar(0)} queued`;
  * A call that has not ended. Its progress is unknown; the bar shows its time so far as a share of `typicalMs`, the average time of
  * answered attempts of this run.
  */
-export function activeText(call: ActiveCall, nowMs: number, typicalMs: number): string {
+export function activeText({ state, attempts, retry }: Call, nowMs: number, typicalMs: number): string {
+  const running = state === "running";
+  // The newest one in flight; of a call that waits, the one before.
+  const attempt = attempts.findLast(({ endMs }) => endMs === null) ?? attempts.at(-1);
+  const { number: tried = 1, startMs = nowMs, model = "" } = attempt ?? {};
   // The gateway's clock may be ahead of this machine's.
-  const elapsedMs = Math.max(0, nowMs - call.sinceMs);
-  const running = call.phase === "running";
+  const elapsedMs = Math.max(0, nowMs - startMs);
   const share = running ? Math.min(RUNNING_SHARE_MAX, elapsedMs / typicalMs) : 0;
-  const parts = [
-    `${bar(share)} ${running ? `running ${durationText(elapsedMs, 1)}` : waitText(call, nowMs)}`,
-    call.model,
-  ];
-  if (call.attempt > 1) parts.push(`attempt ${call.attempt}`);
-  return parts.join(" · ");
+  const status = running ? `running ${durationText(elapsedMs, 1)}` : waitText(retry?.dueMs ?? 0, nowMs);
+  const number = running ? tried : (retry?.attempt ?? tried);
+  return [`${bar(share)} ${status}`, model, ...(number > 1 ? [`attempt ${number}`] : [])].join(" · ");
 }
 
 /** A call that has ended: `✓` with its duration, or `✗` with the error's code and message. */
@@ -47,6 +48,6 @@ export function endedText(call: EndedCall): string {
   return `${mark} ${parts.join(" · ")}`;
 }
 
-function waitText({ dueMs }: ActiveCall, nowMs: number): string {
+function waitText(dueMs: number, nowMs: number): string {
   return dueMs > nowMs ? `retry in ${durationText(dueMs - nowMs, 1)}` : "waiting";
 }

@@ -3,6 +3,7 @@
  * escape sequence can reach the terminal.
  */
 import { z } from "zod";
+import { nameInGroup } from "../../src/log/picture/group.ts";
 import { printable } from "./text.ts";
 
 const text = z.string().transform(printable);
@@ -113,6 +114,7 @@ const known = z.discriminatedUnion("event_type", [
   }),
   z.object({ ...envelope, event_type: z.literal("child_opened"), child_run_id: text, reserved: money }),
   z.object({ ...envelope, event_type: z.literal("child_closed"), child_run_id: text, spent: money }),
+  z.object({ ...envelope, event_type: z.literal("credit_lost"), charged: money }),
   z.object({ ...envelope, event_type: z.literal("run_closed"), status: text }),
 ]);
 
@@ -149,6 +151,11 @@ export type WatchEvent = Known | ClientEvent | UnreadableEvent;
 export type EventOf<Type extends WatchEvent["event_type"]> = Extract<WatchEvent, { event_type: Type }>;
 
 const KNOWN_TYPES: ReadonlySet<string> = new Set(known.options.map((option) => option.shape.event_type.value));
+
+/** The name of a call in its group: its index, or its id if it is a single call. */
+export function callKey({ index, call_id: callId }: { index: number | null; call_id: string | null }): string {
+  return nameInGroup({ index, callId });
+}
 
 /** Parses one line; null if the text is not a line of a run's log. */
 export function parseEvent(text: string): WatchEvent | null {

@@ -1,10 +1,10 @@
 /** The lines that stay on the terminal: what an event adds to the history above the live part, or to plain output. */
 import { bar, endedText } from "./call-line.ts";
-import type { EventOf, WatchEvent } from "./event.ts";
+import { callKey, type EventOf, type WatchEvent } from "./event.ts";
 import { FAILURES_KEPT } from "./model.ts";
 import { usdText } from "../../ui/model/format.ts";
 import { countText, durationText, plural } from "./units.ts";
-import { callKey, type GroupView, total, type View } from "./view.ts";
+import { type GroupView, total, type View } from "./view.ts";
 
 /** Largest group whose calls are all listed when it ends; for a larger one only the first failures are listed. */
 const LISTED_MAX = 32;
@@ -60,6 +60,8 @@ function linesOf(view: View, event: WatchEvent, style: HistoryStyle): string[] {
       return [`+ child ${event.child_run_id} opened with ${usdText(event.reserved.usd)}`];
     case "child_closed":
       return [`- child ${event.child_run_id} ended, ${usdText(event.spent.usd)} spent`];
+    case "credit_lost":
+      return [`! credit lost: ${usdText(event.charged.usd)} charged for calls that were not reported`];
     case "run_closed":
       return [`■ run ${event.status}`];
     case "client":

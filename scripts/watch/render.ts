@@ -2,12 +2,14 @@
  * The live part of the screen: each open group with its calls, and a line for the run. It never has more lines than the terminal
  * has rows, nor a line longer than its columns: otherwise redrawing would leave remains on the screen.
  */
+import type { Call } from "../../src/log/picture/call.ts";
+import type { Tally } from "../../src/log/picture/group.ts";
 import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
 import { cut } from "./text.ts";
 import { usdText } from "../../ui/model/format.ts";
 import { countText } from "./units.ts";
-import { type ActiveCall, type GroupView, inFlight, queuedIn, type Tally, total, type View } from "./view.ts";
+import { type GroupView, queuedIn, total, type View } from "./view.ts";
 
 /** Assumed duration of an attempt until one has been answered, ms. */
 const TYPICAL_MS_DEFAULT = 5_000;
@@ -35,10 +37,10 @@ function runLine(view: View, { runId, connected }: Frame): string {
   const limit = view.limitUsd === null ? "" : ` of ${usdText(view.limitUsd)}`;
   const parts = [
     `${runId}${name}`,
-    view.status,
+    view.ended ?? "open",
     `${usdText(view.spentUsd)}${limit} spent`,
-    `${countText(inFlight(view))} in flight`,
-    ...talliesOf(view.tally),
+    `${countText(view.counts.running)} in flight`,
+    ...talliesOf({ ...view.counts, skipped: view.skippedCalls }),
   ];
   if (!connected) parts.push("not connected");
   return parts.join(" · ");
@@ -49,8 +51,8 @@ function groupLines(view: View, frame: Frame, rowsMax: number): string[] {
   const shown = groups.length > rowsMax ? groups.slice(0, Math.max(0, rowsMax - 1)) : groups;
   const hidden = groups.length - shown.length;
   const rest = hidden > 0 && rowsMax > 0 ? [`… ${countText(hidden)} more groups`] : [];
-  const { ended, latencyMs } = view.attempts;
-  const typicalMs = ended === 0 ? TYPICAL_MS_DEFAULT : Math.max(1, latencyMs / ended);
+  const { attempts, latencyMs } = view.answered;
+  const typicalMs = attempts === 0 ? TYPICAL_MS_DEFAULT : Math.max(1, latencyMs / attempts);
   const shares = shareRows(shown.map(rowsWanted), rowsMax - rest.length);
   const blocks = shown.map((group, place) => {
     const calls = callLines(group, { rows: (shares[place] ?? 1) - 1, nowMs: frame.nowMs, typicalMs });
@@ -74,22 +76,22 @@ export function shareRows(wanted: readonly number[], rows: number): number[] {
 }
 
 function rowsWanted(group: GroupView): number {
-  return 1 + (ofSingleCalls(group) ? group.active.size + group.ended.size : group.count);
+  return 1 + (group.ofSingles ? group.open.size + group.ended.size : group.count);
 }
 
 function groupLine(group: GroupView): string {
   const ended = total(group.tally);
   const share = group.count === 0 ? 0 : ended / group.count;
-  const running = group.active.size === 0 ? [] : [`${countText(group.active.size)} running`];
+  const running = group.open.size === 0 ? [] : [`${countText(group.open.size)} running`];
   const queued = queuedIn(group) === 0 ? [] : [`${countText(queuedIn(group))} queued`];
   const done = `${bar(share)} ${countText(ended)}/${countText(group.count)}`;
   return [`${group.id} ${done}`, ...running, ...queued, ...talliesOf(group.tally)].join(" · ");
 }
 
 /** "40 ok", "2 failed"; counts of zero are omitted. */
-function talliesOf({ ok, failed, cancelled, skipped }: Tally): string[] {
+function talliesOf({ completed, failed, cancelled, skipped }: Tally): string[] {
   const counts: [number, string][] = [
-    [ok, "ok"],
+    [completed, "ok"],
     [failed, "failed"],
     [cancelled, "cancelled"],
     [skipped, "skipped"],
@@ -101,12 +103,12 @@ type Space = { rows: number; nowMs: number; typicalMs: number };
 
 function callLines(group: GroupView, space: Space): string[] {
   if (space.rows <= 0) return [];
-  const active = (key: string, call: ActiveCall) =>
+  const active = (key: string, call: Call) =>
     `  ${labelOf(key, group)} ${activeText(call, space.nowMs, space.typicalMs)}`;
   if (rowsWanted(group) - 1 <= space.rows) return allLines(group, active);
 
   const rows = space.rows - 1;
-  const running = [...group.active].toSorted(byIndex);
+  const running = [...group.open].toSorted(byIndex);
   const runningShown = running.slice(0, Math.max(rows - group.ended.size, Math.ceil(rows * (1 - ENDED_ROWS_SHARE))));
   const endedRows = rows - runningShown.length;
   const endedShown = endedRows > 0 ? [...group.ended].slice(-endedRows) : [];
@@ -115,7 +117,7 @@ function callLines(group: GroupView, space: Space): string[] {
     ...endedShown.map(([key, call]): [string, string] => [key, endedLine(call, group)]),
   ];
   const hidden = { ...group.tally };
-  for (const [, { status }] of endedShown) hidden[status === "completed" ? "ok" : status] -= 1;
+  for (const [, { status }] of endedShown) hidden[status] -= 1;
   const runningHidden = running.length - runningShown.length;
   const words = [
     ...(queuedIn(group) > 0 ? [`${countText(queuedIn(group))} more queued`] : []),
@@ -126,29 +128,23 @@ function callLines(group: GroupView, space: Space): string[] {
 }
 
 /** Every call of a group that fits. */
-function allLines(group: GroupView, active: (key: string, call: ActiveCall) => string): string[] {
-  if (ofSingleCalls(group)) {
+function allLines(group: GroupView, active: (key: string, call: Call) => string): string[] {
+  if (group.ofSingles) {
     return [
       ...[...group.ended.values()].map((call) => endedLine(call, group)),
-      ...[...group.active].map(([key, call]) => active(key, call)),
+      ...[...group.open].map(([key, call]) => active(key, call)),
     ];
   }
   const unknown = queuedIn(group) > 0 ? QUEUED_TEXT : `${bar(0)} ended without a call`;
   return Array.from({ length: group.count }, (_, index) => {
     const key = `#${index}`;
-    const running = group.active.get(key);
+    const running = group.open.get(key);
     if (running !== undefined) return active(key, running);
     const ended = group.ended.get(key);
     if (ended !== undefined) return endedLine(ended, group);
     const why = group.skipped.get(key);
     return `  ${labelOf(key, group)} ${why === undefined ? unknown : `${bar(0)} skipped: ${why}`}`;
   });
-}
-
-/** Single calls have names of their own and no index. */
-function ofSingleCalls(group: GroupView): boolean {
-  const key = group.active.keys().next().value ?? group.ended.keys().next().value;
-  return key !== undefined && !key.startsWith("#");
 }
 
 function byIndex([a]: [string, unknown], [b]: [string, unknown]): number {

@@ -21,6 +21,11 @@ export function usdOf(nanoUsd: number): number {
   return nanoUsd / NANO_PER_USD;
 }
 
+/** The amount that `usdOf` has made this decimal USD of. */
+export function nanoUsdOf(usd: number): number {
+  return Math.round(usd * NANO_PER_USD);
+}
+
 /** Tokens of one call. `cachedTokens` and `cacheWriteTokens` are parts of `promptTokens`. */
 export type CallTokens = {
   promptTokens: number;

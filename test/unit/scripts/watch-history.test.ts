@@ -168,6 +168,7 @@ describe("historyOf other events", () => {
     ],
     ["child_opened", { child_run_id: "run_2", reserved: { usd: 0.1 } }, "+ child run_2 opened with $0.1000"],
     ["child_closed", { child_run_id: "run_2", spent: { usd: 0.04 } }, "- child run_2 ended, $0.0400 spent"],
+    ["credit_lost", { charged: { usd: 0.03 } }, "! credit lost: $0.0300 charged for calls that were not reported"],
     ["run_closed", { status: "expired" }, "■ run expired"],
     ["code_generated", { step: 3, code: "print(1)\nprint(2)" }, "› code_generated step 3: print(1) print(2)"],
     ["execution_result", { hasError: true, output: "" }, "✗ execution_result"],

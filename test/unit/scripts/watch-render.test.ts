@@ -97,6 +97,24 @@ describe("render", () => {
     ]);
   });
 
+  it("adds what lost credit is charged", () => {
+    const log = new RunLogWriter();
+    log.ended({ index: 0 });
+    log.add("credit_lost", { charged: { usd: 0.25 }, estimated: true });
+    expect(render(viewOf(log), frame)).toEqual(["run_1 · open · $0.2504 spent · 0 in flight"]);
+  });
+
+  it("takes a call to run while a slow attempt goes on beside one that failed", () => {
+    const log = new RunLogWriter();
+    log.groupStarted(1);
+    log.started({ index: 0 });
+    log.started({ index: 0 }, { ms: 1_000, attempt: 2 });
+    log.ended({ index: 0 }, { ms: 2_000, attempt: 2, code: "upstream_error" });
+    const lines = render(viewOf(log), frame);
+    expect(lines[1]).toBe("  #0 [██████····] running 3.0s · sim/echo");
+    expect(lines[2]).toContain("1 in flight");
+  });
+
   it("adds what ended child runs spent, and says how the run ended and that nothing arrives", () => {
     const log = new RunLogWriter();
     log.opened(null, null);

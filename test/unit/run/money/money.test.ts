@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { completionTokensFor, costNanoUsd, limitNanoUsd, usdOf } from "../../../../src/run/money/money.ts";
+import { completionTokensFor, costNanoUsd, limitNanoUsd, nanoUsdOf, usdOf } from "../../../../src/run/money/money.ts";
 import { MAX_TOKENS_MAX } from "../../../../src/limits.ts";
 import { PLAIN_PRICE } from "../../../support/engine.ts";
 
@@ -41,6 +41,11 @@ describe("a limit in USD", () => {
 
   it("is the same on the wire as in the request", () => {
     for (const usd of [0.07, 0.5, 1.1, 4.35, 123_456.78]) expect(usdOf(limitNanoUsd(usd))).toBe(usd);
+  });
+
+  it("is read back from the wire to the nano-USD, where binary decimals are above and below", () => {
+    for (const nano of [0, 1, 7, 70_000_001, 4_350_000_003, 999_999_999_999_999])
+      expect(nanoUsdOf(usdOf(nano))).toBe(nano);
   });
 });
 
