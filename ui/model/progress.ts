@@ -1,5 +1,6 @@
 /** How fast a run's calls end, how long the rest takes, and what it will have cost. */
-import type { Call } from "./call.ts";
+import type { Call } from "../../src/log/picture/call.ts";
+import { nanoUsdOf, usdOf } from "../../src/run/money/money.ts";
 import { countText, durationText, usdText } from "./format.ts";
 import type { RunState } from "./run-state.ts";
 
@@ -23,7 +24,8 @@ export function progressOf(state: RunState, nowMs: number): Progress {
   const recent = recentlyEnded(state);
   const perSecond = rateOf(recent, state, nowMs);
   const remainingMs = remainingOf(state, { left, recent, perSecond }, nowMs);
-  const predictedUsd = ended === 0 ? null : state.spentUsd + (left * state.spentUsd) / ended;
+  // In whole nano-USD, as amounts are: what pays for exactly so many calls must not seem to be a rounding error short.
+  const predictedUsd = ended === 0 ? null : usdOf(nanoUsdOf(state.spentUsd + (left * state.spentUsd) / ended));
   return { total, ended, perSecond, remainingMs, predictedUsd };
 }
 

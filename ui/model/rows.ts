@@ -1,5 +1,6 @@
 /** The lines of the timeline: each group with its calls below it, single calls at the end, in the order of their beginning. */
-import { nameOf, type Call } from "./call.ts";
+import type { Call } from "../../src/log/picture/call.ts";
+import { nameOf } from "./call.ts";
 import { callKey } from "./call-search.ts";
 import type { GroupState, RunState } from "./run-state.ts";
 

@@ -5,7 +5,8 @@ import type { Api } from "../api.ts";
 import { countText, usdText } from "../model/format.ts";
 import { textOf } from "../model/line.ts";
 import type { Versioned } from "./figure.tsx";
-import type { Child, RunState } from "../model/run-state.ts";
+import type { Child } from "../../src/log/picture/picture.ts";
+import type { RunState } from "../model/run-state.ts";
 import { readPage, type ListedRun } from "../model/runs/listed.ts";
 import { RunRow } from "./start/run-row.tsx";
 

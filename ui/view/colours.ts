@@ -1,5 +1,5 @@
 /** What the bars of the timeline are coloured by, if not by the state of their calls. */
-import type { Call } from "../model/call.ts";
+import type { Call } from "../../src/log/picture/call.ts";
 import { durationText, exactUsdText } from "../model/format.ts";
 import type { RunState } from "../model/run-state.ts";
 

@@ -2,7 +2,9 @@
 import { useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import type { Json } from "../api.ts";
-import { nameOf, queueMsOf, type Call } from "../model/call.ts";
+import type { Call } from "../../src/log/picture/call.ts";
+import { endedIn } from "../../src/log/picture/group.ts";
+import { nameOf, queueMsOf } from "../model/call.ts";
 import { durationText, exactUsdText } from "../model/format.ts";
 import { textOf } from "../model/line.ts";
 import type { Row } from "../model/rows.ts";
@@ -71,10 +73,10 @@ export function Details({ row, place, nowMs, look }: Props) {
 function Facts({ row, nowMs }: { row: Row | null; nowMs: number }) {
   if (row === null) return null;
   if (row.kind === "call") return <CallFacts call={row.call} nowMs={nowMs} />;
-  const { id, status, ended, count } = row.group;
+  const { id, status, count } = row.group;
   return (
     <p>
-      <code>{id}</code> {status ?? "running"}: {ended} of {count} ended
+      <code>{id}</code> {status ?? "running"}: {endedIn(row.group)} of {count} ended
     </p>
   );
 }

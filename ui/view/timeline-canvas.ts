@@ -1,5 +1,7 @@
 /** Draws the visible part of the timeline. Only rows on the screen cost anything, however many there are. */
-import { nameOf, type Call, type CallState } from "../model/call.ts";
+import type { Call, CallState } from "../../src/log/picture/call.ts";
+import { endedIn } from "../../src/log/picture/group.ts";
+import { nameOf } from "../model/call.ts";
 import { countText, durationText } from "../model/format.ts";
 import type { Rows } from "../model/rows.ts";
 import type { InFlight, Phase } from "../model/run-state.ts";
@@ -79,7 +81,8 @@ export function drawRows(canvas: HTMLCanvasElement, rows: Rows, part: Part, { sp
     const y = at * ROW_PX - part.topPx;
     if (row.kind === "call") drawCall(context, row.call, { y, xOf, nowMs, colours, colourOf, left: namesPx(width) });
     else {
-      const { number, tasks, startMs, endMs, ended, count } = row.group;
+      const { number, tasks, startMs, endMs, count } = row.group;
+      const ended = endedIn(row.group);
       const left = namesPx(width);
       drawName(context, `${tasks === null ? "group" : "graph"} ${number}`, { y, left, colour: colours.text });
       context.fillStyle = colours.line;

@@ -5,7 +5,7 @@ import { agoText, durationText, exactUsdText, usdText } from "../../../ui/model/
 import { parseLine } from "../../../ui/model/line.ts";
 import { forecastOf, progressOf } from "../../../ui/model/progress.ts";
 import { colouring } from "../../../ui/view/colours.ts";
-import { Lines, stateOf } from "./lines.ts";
+import { GROUP, Lines, stateOf } from "./lines.ts";
 
 describe("the state of a run on its page", () => {
   it("counts calls by state, and those that have not begun by their group", () => {
@@ -89,6 +89,18 @@ describe("the state of a run on its page", () => {
     lines.add(2, "attempt_started", named("b")).add(3, "slot_completed", ended("b"));
     const state = stateOf(lines.add(4, "group_started", { count: 2 }).add(4, "group_completed", { count: 2 }));
     expect([state.total, state.endedCalls, state.skipped, state.counts.completed]).toEqual([2, 2, 0, 2]);
+  });
+
+  it("lists a single call under the group that a later event of it names", () => {
+    const named = { index: null, call_id: "a", attempt: 1, queued_ms: 0, reserved: {} };
+    const lines = new Lines()
+      .add(0, "attempt_started", named, null)
+      .add(1, "attempt_started", { ...named, call_id: "b" });
+    const before = stateOf(lines);
+    expect([before.single.map(({ callId }) => callId), before.total]).toEqual([["a"], 2]);
+    const state = stateOf(lines.add(2, "attempt_ended", { ...named, charged: { usd: 0.01 } }));
+    expect([state.single, state.groups.get(GROUP)?.calls.map(({ callId }) => callId)]).toEqual([[], ["b", "a"]]);
+    expect([state.total, state.calls.length]).toEqual([2, 2]);
   });
 
   it("keeps the number of calls in flight over time, one point a millisecond", () => {

@@ -1,7 +1,7 @@
 /** What the log says of the tasks of a graph, and the chain of calls that decides how long it takes. */
 import { longestChain } from "../../../src/run/graph/measured-path.ts";
 import { linksOf, orderOf } from "../../../src/run/graph/order.ts";
-import type { Call } from "../call.ts";
+import type { Call } from "../../../src/log/picture/call.ts";
 import { positionsBySlot, type Outline, type Task } from "./outline.ts";
 import { skippedTasks } from "./skips.ts";
 
