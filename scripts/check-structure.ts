@@ -1,5 +1,5 @@
 /**
- * Checks the structure of the code: the allowed imports in src/ and durable-objects/, the map of CONTRIBUTING.md with its floors, and
+ * Checks the structure of the code: the allowed imports in src/ and durable-objects/, the map of CONTRIBUTING.md with its floors, which lists cli/ too, and
  * that each rule of the linter is for files that exist. Prints a sentence for each violation and exits with status 1.
  */
 import { globSync, readFileSync } from "node:fs";
@@ -17,10 +17,12 @@ const fencesOfNothing = overrides
   .flatMap(({ files }) => files)
   .filter((pattern) => globSync(pattern, { cwd }).length === 0)
   .map((pattern) => `${LINTER}: no file fits ${pattern}, so its rules hold nowhere`);
-const slashed = (path: string): string => path.replaceAll("\\", "/");
-const sources = gateway
-  .toSorted()
-  .map((path) => ({ path: slashed(path), source: readFileSync(`${cwd}/${path}`, "utf8") }));
+const sourcesOf = (paths: readonly string[]): { path: string; source: string }[] =>
+  paths
+    .toSorted()
+    .map((path) => ({ path: path.replaceAll("\\", "/"), source: readFileSync(`${cwd}/${path}`, "utf8") }));
+const sources = sourcesOf(gateway);
+const mapped = [...sources, ...sourcesOf(globSync("cli/**/*.ts", { cwd }))];
 const rooms = roomsOf(readFileSync(`${cwd}/CONTRIBUTING.md`, "utf8"));
 
 const broken = [
@@ -29,12 +31,12 @@ const broken = [
   ...fencesOfNothing,
   ...unlisted(
     rooms,
-    sources.map(({ path }) => path),
+    mapped.map(({ path }) => path),
   ),
-  ...upwardImports(rooms, sources),
-  ...circles(sources),
+  ...upwardImports(rooms, mapped),
+  ...circles(mapped),
 ];
 
 for (const sentence of broken) console.error(sentence);
-console.log(`structure: ${gateway.length} files, ${broken.length} broken rules`);
+console.log(`structure: ${mapped.length} files, ${broken.length} broken rules`);
 process.exitCode = broken.length === 0 ? 0 : 1;

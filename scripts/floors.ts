@@ -11,9 +11,9 @@ type Source = { path: string; source: string };
 /** What the map says of a folder; `holds` is its sentence. */
 export type Room = { folder: string; holds: string };
 
-/** Reads the rows of the map: lines of a table whose first cell is a folder of src or durable-objects. */
+/** Reads the rows of the map: lines of a table whose first cell is a folder of src, durable-objects or cli. */
 export function roomsOf(markdown: string): Room[] {
-  const rows = markdown.matchAll(/^\| `((?:src|durable-objects)(?:\/[\w./-]+)?)` \| (.+?) \|$/gm);
+  const rows = markdown.matchAll(/^\| `((?:src|durable-objects|cli)(?:\/[\w./-]+)?)` \| (.+?) \|$/gm);
   return [...rows].map(([, folder = "", holds = ""]) => ({ folder, holds }));
 }
 

@@ -5,7 +5,8 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { DEV_VARS, findCredential, readText, type Credential } from "../cli/credential.mjs";
+import { findCredential, readText, type Credential } from "../cli/credential.ts";
+import { DEV_VARS } from "../cli/places.ts";
 import { ensureKeys, freshKeys } from "./dev-vars.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { localPlan } from "./local/plan.ts";

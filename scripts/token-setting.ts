@@ -1,6 +1,6 @@
 /** The settings of `npm run token`, from its arguments and the environment: the run, the gateway and the key. */
 import { parseArgs } from "node:util";
-import { findCredential, type Places } from "../cli/credential.mjs";
+import { findCredential, type Places } from "../cli/credential.ts";
 
 const PORT_DEFAULT = "8787";
 

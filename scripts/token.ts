@@ -1,6 +1,6 @@
 /** `eval "$(npm run -s token)"`: opens a small run and sets FANOUT_URL and FANOUT_TOKEN. */
 import { resolve } from "node:path";
-import { readText } from "../cli/credential.mjs";
+import { readText } from "../cli/credential.ts";
 import { openRun } from "./open-run.ts";
 import { exportLine, tokenSetting } from "./token-setting.ts";
 import { ROOT } from "./root.ts";

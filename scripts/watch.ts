@@ -1,7 +1,7 @@
 /** `npm run watch -- RUN_ID`: shows the events of a run on the terminal. The exit status is 0 when the run has ended. */
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { readText } from "../cli/credential.mjs";
+import { readText } from "../cli/credential.ts";
 import { Display } from "./watch/display.ts";
 import { type Ending, follow, type Listener } from "./watch/follow.ts";
 import { ownRun, type Source } from "./watch/gateway.ts";

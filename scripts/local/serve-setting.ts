@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseEnv } from "node:util";
-import { findCredential, readText } from "../../cli/credential.mjs";
+import { findCredential, readText } from "../../cli/credential.ts";
 import { VARIABLES } from "../../src/env.ts";
 import { ROOT } from "../root.ts";
 

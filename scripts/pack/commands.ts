@@ -1,18 +1,26 @@
-/** Builds what `fanout watch` and `fanout cassette diff` start into one file each, for the package: there is no node_modules beside it. */
+/** Builds the command `fanout` for the package, which has no node_modules beside it: the program as one file, and its display. */
 import { buildSync } from "esbuild";
+import { chmodSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "../root.ts";
 
-/** Builds them into a folder. */
-export function packCommands(outdir: string): void {
+/** Builds them into the folder of the package, at the places that cli/places.ts names. */
+export function packCommands(folder: string): void {
+  bundle("cli/main.ts", join(folder, "bin/fanout.mjs"));
+  bundle("scripts/watch.ts", join(folder, "dist/watch.mjs"));
+}
+
+function bundle(entry: string, outfile: string): void {
   buildSync({
-    entryPoints: { watch: join(ROOT, "scripts/watch.ts"), "cassette-diff": join(ROOT, "scripts/cassette/diff.ts") },
-    outdir,
-    outExtension: { ".js": ".mjs" },
+    absWorkingDir: ROOT,
+    entryPoints: [entry],
+    outfile,
+    banner: { js: "#!/usr/bin/env node" },
     bundle: true,
     platform: "node",
     format: "esm",
     target: "node20",
     logLevel: "warning",
   });
+  chmodSync(outfile, 0o755);
 }

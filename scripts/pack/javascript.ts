@@ -25,8 +25,6 @@ const FILES = {
   "fanout.d.mts": "stubs/typescript/fanout.d.mts",
   "binding.d.mts": "packages/javascript/binding.d.mts",
   "stubs/script": "stubs/script",
-  bin: "bin",
-  cli: "cli",
   "README.md": "packages/javascript/README.md",
   LICENSE: "LICENSE",
 };
@@ -38,12 +36,10 @@ export function packJavaScript(to: string): void {
     for (const [path, source] of Object.entries(FILES)) {
       cpSync(join(ROOT, source), join(stage, path), {
         recursive: true,
-        // The commands' own types and settings serve the clone's scripts.
-        filter: (file) => !file.endsWith("tsconfig.json") && !(path === "cli" && file.endsWith(".d.mts")),
       });
     }
     besideStub(join(stage, "binding.d.mts"));
-    packCommands(join(stage, "dist"));
+    packCommands(stage);
     const facts = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
     const entry = { types: "./fanout.d.mts", default: "./fanout.mjs" };
     const exports = { ".": entry, "./binding": { types: "./binding.d.mts" }, "./package.json": "./package.json" };

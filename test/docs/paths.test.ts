@@ -37,10 +37,10 @@ describe.each(["AGENTS.md", "CONTRIBUTING.md"])("%s", (page) => {
   });
 });
 
-it("gives every folder of the Worker and of the objects one row in the map of CONTRIBUTING.md, and no other", async () => {
+it("gives every folder of the Worker, of the objects and of the command one row in the map of CONTRIBUTING.md, and no other", async () => {
   const rooms = roomsOf(await readFile(join(ROOT, "CONTRIBUTING.md"), "utf8"));
   const files = await Promise.all(
-    ["src", "durable-objects"].map(async (top) => {
+    ["src", "durable-objects", "cli"].map(async (top) => {
       const entries = await readdir(join(ROOT, top), { recursive: true, withFileTypes: true });
       return entries
         .filter((entry) => entry.isFile())

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { asCsvLine, asJsonLine, asTextLine, readAnswer } from "../../../cli/batch/answer.mjs";
+import { asCsvLine, asJsonLine, asTextLine, readAnswer } from "../../../cli/batch/answer.ts";
 
 const lineOf = (value: unknown) => Buffer.from(JSON.stringify(value));
 const answeredWith = (body: unknown, status = 200) =>

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Causes } from "../../../cli/batch/causes.mjs";
+import { Causes } from "../../../cli/batch/causes.ts";
 
 function report(failures: readonly (readonly [name: string, message: string])[]): string[] {
   const causes = new Causes();

@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { convert } from "../../../cli/batch/input/convert.mjs";
+import { convert } from "../../../cli/batch/input/convert.ts";
 
 let folder = "";
 beforeAll(async () => {

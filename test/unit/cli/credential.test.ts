@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { COMMANDS } from "../../../cli/commands.mjs";
-import { DEV_VARS, findCredential } from "../../../cli/credential.mjs";
+import { COMMANDS } from "../../../cli/commands.ts";
+import { findCredential } from "../../../cli/credential.ts";
+import { DEV_VARS } from "../../../cli/places.ts";
 
 const files: Record<string, string> = {
   [DEV_VARS]: "ADMIN_KEY=clone\n",

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { csvLine, CsvParser } from "../../../cli/batch/input/csv.mjs";
+import { csvLine, CsvParser } from "../../../cli/batch/input/csv.ts";
 
 /** The records of a text that arrives in pieces of so many characters. */
 function parse(text: string, piece = text.length || 1) {

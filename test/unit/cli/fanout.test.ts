@@ -34,6 +34,13 @@ function run(args: readonly string[] = ARGS, options: Parameters<Folder["fanout"
 
 const text = (custom_id: string, content: string) => ({ custom_id, text: content, finish_reason: "stop" });
 
+describe("the file that starts fanout in a clone", () => {
+  it("runs it on a Node that takes no types out of TypeScript, too", async () => {
+    const { stdout, status } = await run(["batch", "--help"], { env: { NODE_OPTIONS: "--no-strip-types" } });
+    expect([status, stdout]).toEqual([0, expect.stringContaining("Usage: fanout batch INPUT")]);
+  });
+});
+
 describe("fanout batch", () => {
   it("writes the answers in the input's order, says last what they cost and where the run is, and ends with status 0", async () => {
     let spentUsd = 0.1;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { linesOf, textOfLine } from "../../../cli/text/lines.mjs";
+import { linesOf, textOfLine } from "../../../cli/text/lines.ts";
 
 async function* cut(bytes: Buffer, piece: number) {
   for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece);

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { Display } from "../../../cli/batch/display.mjs";
-import { printable } from "../../../cli/text/printable.mjs";
+import { Display } from "../../../cli/batch/display.ts";
+import { printable } from "../../../cli/text/printable.ts";
 import { usdText as usdOnPage } from "../../../ui/model/format.ts";
-import { durationText, progressLine, Rate, usdText } from "../../../cli/batch/progress.mjs";
+import { durationText, usdText } from "../../../cli/text/amounts.ts";
+import { progressLine, Rate } from "../../../cli/batch/progress.ts";
 
 const lines = { phase: "running", unit: "lines" as const, failed: 0, perSecond: null, costUsd: null };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settingOf } from "../../../cli/batch/setting.mjs";
+import { settingOf } from "../../../cli/batch/setting.ts";
 
 const env = { FANOUT_TOKEN: "t" };
 const readFile = (path: string) => (path === "token.txt" ? " from-file\n" : null);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { pageUrl, summaryLine } from "../../../cli/text/summary.mjs";
+import { pageUrl, summaryLine } from "../../../cli/text/summary.ts";
 
 const ended = {
   ...{ completed: 1_200, failed: 0, replayed: 0, because: null, costUsd: 0.0123, durationMs: 65_000 },

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { Api } from "../../../cli/batch/server/api.mjs";
-import { uploadFile } from "../../../cli/batch/server/upload.mjs";
+import { Api } from "../../../cli/batch/server/api.ts";
+import { uploadFile } from "../../../cli/batch/server/upload.ts";
 import { Folder } from "./command.ts";
 import { type FakePlan, FakeServer, send } from "./fake-server.ts";
 

@@ -20,6 +20,9 @@ describe("the map of the code", () => {
       { folder: "src/low", holds: "numbers" },
       { folder: "src/high", holds: "sums" },
     ]);
+    expect(roomsOf("| `cli/low` | texts |\n| `bin` | not part of the map |")).toEqual([
+      { folder: "cli/low", holds: "texts" },
+    ]);
   });
 
   it("names a folder that it does not list, and a row without a folder", () => {

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { describe, expect, it } from "vitest";
-import { DEV_VARS } from "../../../cli/credential.mjs";
+import { DEV_VARS } from "../../../cli/places.ts";
 import { exportLine, tokenSetting } from "../../../scripts/token-setting.ts";
 
 const files: Record<string, string> = {

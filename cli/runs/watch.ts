@@ -1,0 +1,63 @@
+/** `fanout watch RUN`: the events of a run on the terminal, or as JSON Lines. */
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { Failure } from "../failure.ts";
+import { BEGINNING, GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "../gateway/requests.ts";
+import { parsed, wrong } from "../options.ts";
+import { DISPLAY } from "../places.ts";
+import { textAt } from "../text/table.ts";
+import type { Surroundings } from "../command.ts";
+
+const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_USAGE}
+
+Shows a run until it ends. RUN: default the run of FANOUT_TOKEN. --json prints each event as one line of JSON; --once prints
+the present state and exits; --plain redraws nothing.
+`;
+
+export async function watch(args: string[], { env, read, stdout, signal }: Surroundings): Promise<number> {
+  const { values, positionals } = parsed("watch", args, {
+    json: { type: "boolean", default: false },
+    once: { type: "boolean", default: false },
+    plain: { type: "boolean", default: false },
+    ...GATEWAY_OPTIONS,
+    help: { type: "boolean", short: "h", default: false },
+  });
+  if (values.help) return (stdout(USAGE), 0);
+  if (positionals.length > 1) throw wrong("watch", "Expected one run.");
+  const [named] = positionals;
+  const isWhole = named === undefined || !BEGINNING.test(named);
+  if (!values.json && isWhole) return await display(args);
+  const gateway = gatewayOf(values, { env, read }, { operator: false });
+  if (!values.json) {
+    const whole = await wholeId(gateway, named ?? "", signal);
+    return await display(args.map((arg) => (arg === named ? whole : arg)));
+  }
+  if (named === undefined && !gateway.isRunToken) throw wrong("watch", "The run is missing.");
+  const id =
+    named === undefined ? textAt(await json(gateway, "/run", { signal }), "id") : await wholeId(gateway, named, signal);
+  const path = `/runs/${encodeURIComponent(id)}/${values.once ? "log" : "events"}`;
+  const headers = { accept: values.once ? "application/x-ndjson" : "text/event-stream" };
+  const response = await request(gateway, path, { headers, signal });
+  const decoder = new TextDecoder();
+  let rest = "";
+  for await (const chunk of response.body ?? []) {
+    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      if (values.once ? line !== "" : line.startsWith("data: ")) stdout(`${values.once ? line : line.slice(6)}\n`);
+    }
+  }
+  return 0;
+}
+
+async function display(args: string[]): Promise<number> {
+  const { built, source, node } = DISPLAY;
+  const program = existsSync(built) ? built : source;
+  if (!existsSync(program)) throw new Failure("This copy of fanout lacks the display. Use --json.");
+  const runs = program === source && existsSync(node) ? node : process.execPath;
+  const child = spawn(runs, [program, ...args], { stdio: "inherit" });
+  return await new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("exit", (code) => resolve(code ?? 130));
+  });
+}
