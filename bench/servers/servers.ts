@@ -56,6 +56,11 @@ export function gatewayBundle(root?: string): Promise<Bundle> {
   return bundleOnce(GATEWAY, root);
 }
 
+/** The bundle of the gateway that can say which of its functions ran. */
+export function watchedBundle(): Promise<Bundle> {
+  return bundleOnce("bench/workers/watched-gateway.ts");
+}
+
 /** Starts the Worker that makes the same fetches and keeps nothing. */
 export async function startBare(upstream: Server): Promise<Workerd> {
   const bundle = await bundleOnce("bench/workers/bare.ts");
@@ -77,6 +82,8 @@ export type GatewayOptions = {
   runObjectRttMs?: number;
   /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
   root?: string | undefined;
+  /** What runs instead of the bundled source; absent = that. */
+  bundle?: Bundle;
   /** LEASED_CREDIT of the gateway. */
   leasedCredit?: "on" | "off";
   /** The upstream's key: what comes from it is searched for it. Absent = it has none. */
@@ -95,7 +102,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
     prices: { "*": options.prices ?? { input: 0.15, output: 0.6 } },
   };
   return await startWorkerd({
-    bundle: await bundleOnce(options.entryPoint ?? GATEWAY, options.root),
+    bundle: options.bundle ?? (await bundleOnce(options.entryPoint ?? GATEWAY, options.root)),
     // Plain workerd lets any number of fetches wait for headers, as under npm start; with 6 the gateway behaves as on Cloudflare.
     vars: {
       LEASED_CREDIT: options.leasedCredit ?? "on",
