@@ -136,14 +136,15 @@ const RULES: Readonly<Record<string, Allowed>> = {
   },
   // Of the upstream module what reads headers with secrets.
   log: { parts: ["core", "providers", "renewed"], packages: [] },
-  docs: { parts: [], packages: [HONO, ZOD] },
+  // Rendered in slices.
+  docs: { parts: [], types: ["bytes"], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
   // Of the upstream module what reads a bounded body and what cleans a message.
   tools: { parts: ["contract", "json", "providers", "schema"], types: ["core"], packages: [IP] },
   env: { parts: ["providers", "tools", "log", "core"], packages: [ZOD] },
   context: { parts: [], types: ["address", "bytes", "contract", "env"], packages: [] },
   auth: { parts: ["env", "renewed"], types: ["context", "contract"], packages: [HONO] },
-  openapi: { parts: ["contract"], packages: [ZOD, OPENAPI] },
+  openapi: { parts: ["bytes", "contract"], packages: [ZOD, OPENAPI] },
   http: {
     // A route executes single calls, so it may use the upstream module; of the core it uses money and pages.
     parts: [

@@ -79,6 +79,11 @@ export const SLICE_CHARS_MAX = 256 * 1024;
 export const SLICE_PIECE_CHARS = 64;
 /** Bodies from this size on wait for their turn before they are read, bytes: a smaller one is parsed and measured within a millisecond. */
 export const SLICED_BODY_BYTES_MIN = 64 * 1024;
+/**
+ * Routes or schemas of the OpenAPI document that are described, parsed or rendered between two pauses: four take 20 ms at most, in code that
+ * is not compiled yet.
+ */
+export const ROUTES_PER_SLICE = 4;
 /** Longest wait for the next slice, ms: then it begins out of turn. Dozens of large requests share an isolate within that. */
 export const SLICE_WAIT_MS_MAX = 250;
 /** Longest time between two looks whether it is one's turn, ms. */

@@ -4,15 +4,15 @@ import { accepts } from "hono/accepts";
 import type { AppEnv } from "../context.ts";
 import type { Handlers } from "../handler.ts";
 import type { About } from "../../contract/ops.ts";
-import { aboutPage, referencePage } from "../docs/page.ts";
+import { aboutPage, referenceWriting } from "../docs/page.ts";
 import { SEARCH } from "../docs/search.ts";
 import { STYLE } from "../docs/style.ts";
-import { openApiText } from "../openapi/document.ts";
+import { openApiWriting } from "../openapi/document.ts";
 import { policyHash } from "./policy-hash.ts";
 import { Prepared } from "./prepared.ts";
 
 /** Rendered at the first request and kept, like the document itself. */
-const page = new Prepared(() => referencePage(openApiText()));
+const page = new Prepared(() => referenceWriting(openApiWriting()));
 let policy: string | null = null;
 
 export const docsHandlers = {
@@ -27,7 +27,7 @@ export async function sendAbout(c: Context<AppEnv>, about: About): Promise<Respo
     supports: ["application/json", "text/html"],
     default: "application/json",
   });
-  return type === "text/html" ? await sendPage(c, await aboutPage(about)) : c.json(about);
+  return type === "text/html" ? await sendPage(c, aboutPage(about)) : c.json(about);
 }
 
 /** Sends a page under a policy that allows nothing but the page's own style and, in the reference, its search: no loads. */

@@ -10,8 +10,8 @@ import { BODY_BYTES, ROUTES } from "../../contract/routes/table.ts";
 import { configWarnings } from "../../config-warnings.ts";
 import { configOf } from "../../env.ts";
 import { Refusal, toWire } from "../../errors.ts";
-import { llmsText } from "../docs/llms.ts";
-import { openApiText } from "../openapi/document.ts";
+import { llmsWriting } from "../docs/llms.ts";
+import { openApiWriting } from "../openapi/document.ts";
 import { VERSION } from "../../version.ts";
 import type { Handlers } from "../handler.ts";
 import { sendAbout } from "./docs.ts";
@@ -56,13 +56,13 @@ const stubs: StubList = {
   data: STUB_FILES.map(({ lang, file }) => ({ lang, path: `/stubs/${lang}`, file })),
 };
 
-const openApi = new Prepared(openApiText);
+const openApi = new Prepared(openApiWriting);
 /** One call that becomes three. */
 const icon = new Prepared(
   () =>
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16" fill="none" stroke="#2563eb" stroke-width="2"><path d="M2 8h4m0 0 7-5M6 8h7M6 8l7 5"/></svg>',
 );
-const forAgents = new Prepared(() => llmsText(openApiText(), stubs.data));
+const forAgents = new Prepared(() => llmsWriting(openApiWriting(), stubs.data));
 
 export const opsHandlers = {
   "GET /": (c) => sendAbout(c, { ...about, deployment: deploymentOf(c) }),

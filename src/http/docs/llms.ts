@@ -3,14 +3,19 @@
  * details, lists of links. Routes, fields and guides come from the OpenAPI document.
  */
 import { LIST_OF_CALLS, ONE_CALL } from "./first-calls.ts";
-import { parseReference, routesByTag, type Reference } from "./reference.ts";
+import type { Sliced } from "../../text/bytes/slices.ts";
+import { referenceParsing, routesByTag, type Reference } from "./reference.ts";
 
 /** Schemas of the requests that agents send first, with the route of each. */
 const REQUESTS = { Query: "POST /query", Batch: "POST /batch" } as const;
 
 /** @param stubs The client file of each language and its path. */
-export function llmsText(openApiText: string, stubs: readonly { lang: string; path: string; file: string }[]): string {
-  const reference = parseReference(openApiText);
+export function* llmsWriting(
+  openApi: Sliced<string>,
+  stubs: readonly { lang: string; path: string; file: string }[],
+): Sliced<string> {
+  const reference = yield* referenceParsing(yield* openApi);
+  yield;
   const { title, version, description = "" } = reference.info;
   return [
     `# ${title} ${version}\n\n> ${description}`,

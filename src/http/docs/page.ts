@@ -1,8 +1,10 @@
 /** The gateway's HTML pages: the reference, generated from the OpenAPI document, and the page at `/`. */
 import { html, raw } from "hono/html";
+import { ROUTES_PER_SLICE } from "../../limits.ts";
+import type { Sliced } from "../../text/bytes/slices.ts";
 import { firstCalls } from "./first-calls.ts";
 import { routeSection } from "./operation.ts";
-import { anchorOf, parseReference, routesByTag, type Reference, type Route, type Schema } from "./reference.ts";
+import { anchorOf, referenceParsing, routesByTag, type Reference, type Route, type Schema } from "./reference.ts";
 import { fieldTable, schemaAnchor, typeLine } from "./schema.ts";
 import { guidesSection } from "./guides.ts";
 import { SEARCH } from "./search.ts";
@@ -10,17 +12,20 @@ import { STYLE } from "./style.ts";
 import { prose, type Html } from "./text.ts";
 
 /** The reference: how to make a first call, then every route by its tag, then every schema that the routes name. */
-export async function referencePage(openApiText: string): Promise<string> {
-  const reference = parseReference(openApiText);
+export function* referenceWriting(openApi: Sliced<string>): Sliced<string> {
+  const reference = yield* referenceParsing(yield* openApi);
   const { info, components } = reference;
   const tags = routesByTag(reference);
-  const sections = [...tags].map(
-    ([tag, routes]) =>
+  const sections: Html[] = [];
+  for (const [tag, routes] of tags) {
+    const shown = yield* rendering(routes, routeSection);
+    sections.push(
       html`<h2 id="${tagAnchor(tag)}">${tag}</h2>
-        ${routes.map(routeSection)}`,
-  );
-  const schemas = Object.entries(components.schemas).map(schemaSection);
-  return await page(
+        ${shown}`,
+    );
+  }
+  const schemas = yield* rendering(Object.entries(components.schemas), schemaSection);
+  return page(
     `${info.title} ${info.version}: reference`,
     html`<div class="frame">
       <header>
@@ -49,20 +54,29 @@ export async function referencePage(openApiText: string): Promise<string> {
   );
 }
 
+function* rendering<T>(parts: readonly T[], render: (part: T) => Html): Sliced<Html[]> {
+  const rendered: Html[] = [];
+  for (const part of parts) {
+    rendered.push(render(part));
+    if (rendered.length % ROUTES_PER_SLICE === 0) yield;
+  }
+  return rendered;
+}
+
 /** The page at `/` for a browser: what the gateway is, with links. */
-export async function aboutPage(about: {
+export function aboutPage(about: {
   name: string;
   version: string;
   description: string;
   links: Record<string, string>;
-}): Promise<string> {
+}): string {
   const links = Object.values(about.links).map(
     (path) =>
       html`<li>
         <a href="${path}"><code>${path}</code></a>
       </li>`,
   );
-  return await page(
+  return page(
     about.name,
     html`<main class="plain">
       <h1>${about.name} <span class="lead">${about.version}</span></h1>
@@ -131,9 +145,9 @@ const STYLE_ELEMENT = raw(`<style>${STYLE}</style>`);
 /** The same holds for the script. */
 const SCRIPT_ELEMENT = raw(`<script>${SEARCH}</script>`);
 
-async function page(title: string, body: Html, script: Html | "" = ""): Promise<string> {
-  return String(
-    await html`<!doctype html>
+function page(title: string, body: Html, script: Html | "" = ""): string {
+  return textOf(
+    html`<!doctype html>
       <html lang="en">
         <head>
           <meta charset="utf-8" />
@@ -146,4 +160,10 @@ async function page(title: string, body: Html, script: Html | "" = ""): Promise<
         </body>
       </html>`,
   );
+}
+
+/** The text of HTML without parts that are awaited: no page has one. */
+function textOf(whole: Html): string {
+  if (whole instanceof Promise) throw new Error("a part of a page is a promise");
+  return String(whole);
 }

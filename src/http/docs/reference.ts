@@ -1,5 +1,7 @@
 /** The parts of the OpenAPI document that the reference page shows, parsed from the text that `/openapi.json` serves. */
 import * as z from "zod";
+import { ROUTES_PER_SLICE } from "../../limits.ts";
+import type { Sliced } from "../../text/bytes/slices.ts";
 
 /** A JSON schema. The page ignores keywords that are not listed here. */
 export type Schema = {
@@ -84,16 +86,35 @@ const operation = z.object({
 });
 export type Operation = z.infer<typeof operation>;
 
-const reference = z.object({
-  info: z.object({ title: z.string(), version: z.string(), description: text }),
-  paths: z.record(z.string(), z.record(z.string(), operation)),
-  components: z.object({ schemas: z.record(z.string(), schema) }),
+const info = z.object({ title: z.string(), version: z.string(), description: text });
+const outline = z.object({
+  info,
+  paths: z.record(z.string(), z.unknown()),
+  components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
 });
-export type Reference = z.infer<typeof reference>;
+const operations = z.record(z.string(), operation);
 
-/** Parses the document. Throws if it is malformed, which is a bug: the gateway generated it. */
-export function parseReference(openApiText: string): Reference {
-  return reference.parse(JSON.parse(openApiText));
+export type Reference = {
+  info: z.infer<typeof info>;
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+};
+
+/** Parses the document, in slices. Throws if it is malformed, which is a bug: the gateway generated it. */
+export function* referenceParsing(openApiText: string): Sliced<Reference> {
+  const { info, paths, components } = outline.parse(JSON.parse(openApiText));
+  yield;
+  const parsed = yield* parsing(paths, operations);
+  return { info, paths: parsed, components: { schemas: yield* parsing(components.schemas, schema) } };
+}
+
+function* parsing<T>(named: Record<string, unknown>, type: z.ZodType<T>): Sliced<Record<string, T>> {
+  const parsed: [string, T][] = [];
+  for (const [name, value] of Object.entries(named)) {
+    parsed.push([name, type.parse(value)]);
+    if (parsed.length % ROUTES_PER_SLICE === 0) yield;
+  }
+  return Object.fromEntries(parsed);
 }
 
 /** A route; `id` is its anchor on the page. */

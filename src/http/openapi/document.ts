@@ -1,24 +1,62 @@
 /**
  * The OpenAPI 3.1 document, generated from the table of routes and the schemas that they parse with. It is generated at the
- * first request for it and kept as text, so that other requests do not pay for it.
+ * first request for it, in slices, and kept as text, so that other requests do not pay for it.
  */
 import { OpenApiGeneratorV31, OpenAPIRegistry, type RouteConfig } from "@asteasolutions/zod-to-openapi";
 import { logLine } from "../../contract/routes/log.ts";
 import { refusal } from "../../contract/routes/parts.ts";
 import type { Body, Content, Method, Reply, Route } from "../../contract/routes/record.ts";
 import { FAMILIES } from "../../contract/routes/table.ts";
+import { ROUTES_PER_SLICE } from "../../limits.ts";
+import { SlicedOnce } from "../../text/bytes/sliced-once.ts";
+import { atOnce, type Sliced } from "../../text/bytes/slices.ts";
 import { nameComponents } from "./components.ts";
 import { VERSION } from "../../version.ts";
 
-let text: string | null = null;
+const document = new SlicedOnce(generating);
 
 /** The document as JSON text. */
 export function openApiText(): string {
-  text ??= JSON.stringify(generate());
-  return text;
+  return atOnce(openApiWriting());
 }
 
-function generate(): unknown {
+/** The same in slices; it is generated once. */
+export function openApiWriting(): Sliced<string> {
+  return document.result();
+}
+
+type Definitions = OpenAPIRegistry["definitions"];
+
+/** Generates the document anew. */
+export function* generating(): Sliced<string> {
+  const definitions = yield* defining();
+  yield;
+  nameComponents();
+  yield;
+  // The generator reads this list at each call, and keeps what it has generated before.
+  const next: Definitions = [];
+  const generator = new OpenApiGeneratorV31(next);
+  for (const definition of definitions) {
+    next.splice(0, next.length, definition);
+    generator.generateComponents();
+    // One at a time: a route has all schemas that no route before it has.
+    yield;
+  }
+  next.splice(0);
+  return JSON.stringify(
+    generator.generateDocument({
+      openapi: "3.1.0",
+      info: {
+        title: "fanout",
+        version: VERSION,
+        description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
+      },
+    }),
+  );
+}
+
+/** What the document describes, in the order in which its components are listed. Builds the schemas of all routes. */
+function* defining(): Sliced<Definitions> {
   const registry = new OpenAPIRegistry();
   registry.registerComponent("securitySchemes", "bearer", {
     type: "http",
@@ -31,21 +69,17 @@ function generate(): unknown {
     description: "The same credential as user or password, for programs that can only be given a URL",
   });
   registry.registerComponent("securitySchemes", "apiKey", { type: "apiKey", in: "header", name: "x-api-key" });
+  let described = 0;
   for (const { heading, routes } of FAMILIES) {
     if (heading === null) continue;
-    for (const route of routes) registry.registerPath(described(heading, route));
+    for (const route of routes) {
+      registry.registerPath(describe(heading, route));
+      described += 1;
+      if (described % ROUTES_PER_SLICE === 0) yield;
+    }
   }
-  nameComponents();
   // Routes return the log as text, so none of them refers to this schema.
-  const generator = new OpenApiGeneratorV31([...registry.definitions, { type: "schema", schema: logLine }]);
-  return generator.generateDocument({
-    openapi: "3.1.0",
-    info: {
-      title: "fanout",
-      version: VERSION,
-      description: "Ordered LLM fan-out under a hard budget, for code that runs in a sandbox.",
-    },
-  });
+  return [{ type: "schema", schema: logLine }, ...registry.definitions];
 }
 
 const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const satisfies Record<
@@ -54,7 +88,7 @@ const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: 
 >;
 
 /** A route in the generator's words: those of its record, without what only the gateway reads. */
-function described(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
+function describe(heading: string, { name: _name, method, path, auth, ...record }: Route): RouteConfig {
   const { guide, where: _where, opensNothing: _opens, link: _link, bound: _bound, ...rest } = record;
   const { replies, errors = refusal, request, ...words } = rest;
   const answers = Object.entries(replies).map(([status, reply]) => [status, shown(reply)] as const);

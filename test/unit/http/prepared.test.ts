@@ -1,9 +1,23 @@
 import { describe, expect, it } from "vitest";
+import { Hono } from "hono";
 import { createApp } from "../../../src/http/app.ts";
+import { Prepared } from "../../../src/http/discovery/prepared.ts";
 
 const app = createApp();
 const env = { ADMIN_KEY: "k".repeat(32), UPSTREAMS: { sim: { kind: "simulated" } } };
 const read = (path: string, headers: Record<string, string> = {}) => app.request(path, { headers }, env);
+
+it("is written once for all who wait for it", async () => {
+  let written = 0;
+  const prepared = new Prepared(function* () {
+    for (; written < 8; written += 1) yield;
+    return "written";
+  });
+  const small = new Hono().get("/", (c) => prepared.send(c, {}));
+  const answers = await Promise.all(Array.from({ length: 3 }, () => small.request("/")));
+  expect(await Promise.all(answers.map((each) => each.text()))).toEqual(Array(3).fill("written"));
+  expect([written, new Set(answers.map((each) => each.headers.get("etag"))).size]).toEqual([8, 1]);
+});
 
 describe.each(["/docs", "/openapi.json", "/llms.txt"])("%s", (path) => {
   it("is not sent again to a client that has it", async () => {

@@ -4,9 +4,11 @@ import { z } from "zod";
 import { createApp } from "../../../../src/http/app.ts";
 import { batchBody } from "../../../../src/contract/batch.ts";
 import { queryBody } from "../../../../src/contract/query.ts";
-import { referencePage } from "../../../../src/http/docs/page.ts";
+import { referenceWriting } from "../../../../src/http/docs/page.ts";
 import { SEARCH } from "../../../../src/http/docs/search.ts";
 import { openApiText } from "../../../../src/http/openapi/document.ts";
+import { ROUTES_PER_SLICE } from "../../../../src/limits.ts";
+import { atOnce, inSlices, type Sliced } from "../../../../src/text/bytes/slices.ts";
 
 const ask = (path: string, accept?: string) =>
   createApp().request(path, accept === undefined ? {} : { headers: { accept } }, {});
@@ -109,7 +111,32 @@ describe("GET /docs", () => {
   });
 });
 
+/** A document that another request has generated. */
+function* written(text: string): Sliced<string> {
+  yield;
+  return text;
+}
+
 describe("the reference page", () => {
+  it("is parsed and rendered a few routes and schemas at a time, and is the same as at once", async () => {
+    const text = openApiText();
+    let pauses = 0;
+    const html = await inSlices(referenceWriting(written(text)), () => {
+      pauses += 1;
+      return Promise.resolve();
+    });
+    expect(html).toBe(await page());
+    const { paths, components } = api;
+    const perTag = new Map<string, number>();
+    for (const { tags } of Object.values(paths).flatMap((methods) => Object.values(methods)))
+      perTag.set(tags[0] ?? "", (perTag.get(tags[0] ?? "") ?? 0) + 1);
+    const slicesOf = (parts: number) => Math.floor(parts / ROUTES_PER_SLICE);
+    const schemas = slicesOf(Object.keys(components.schemas).length);
+    const rendered = [...perTag.values()].reduce((sum, routes) => sum + slicesOf(routes), 0);
+    // One before, and one between the outline and its parts.
+    expect(pauses).toBe(2 + slicesOf(Object.keys(paths).length) + schemas + rendered + schemas);
+  });
+
   it("escapes every text of the document, wherever it is", async () => {
     const evil = `<script>alert("1")</script>'&\`<b>\``;
     const schema = { type: "object", description: evil, pattern: evil, enum: undefined, required: [evil] };
@@ -124,13 +151,12 @@ describe("the reference page", () => {
       responses: { [evil]: { description: evil, headers: { [evil]: { description: evil } } } },
       "x-guide": evil,
     };
-    const html = await referencePage(
-      JSON.stringify({
-        info: { title: evil, version: evil, description: evil },
-        paths: { [`/${evil}`]: { [`get${evil}`]: operation } },
-        components: { schemas: { [evil]: named } },
-      }),
-    );
+    const text = JSON.stringify({
+      info: { title: evil, version: evil, description: evil },
+      paths: { [`/${evil}`]: { [`get${evil}`]: operation } },
+      components: { schemas: { [evil]: named } },
+    });
+    const html = atOnce(referenceWriting(written(text)));
     expect(html.replace(`<script>${SEARCH}</script>`, "")).not.toMatch(/<script|<b>/);
     expect(html).not.toContain(`alert("1")`);
     expect(html.split("&lt;script&gt;").length).toBeGreaterThan(20);

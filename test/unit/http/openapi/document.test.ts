@@ -2,7 +2,8 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createApp } from "../../../../src/http/app.ts";
 import { FAMILIES, ROUTES } from "../../../../src/contract/routes/table.ts";
-import { openApiText } from "../../../../src/http/openapi/document.ts";
+import { generating, openApiText } from "../../../../src/http/openapi/document.ts";
+import { ROUTES_PER_SLICE } from "../../../../src/limits.ts";
 
 const document = z.looseObject({
   paths: z.record(z.string(), z.record(z.string(), z.unknown())),
@@ -23,6 +24,23 @@ it("documents exactly the routes of the table, but for those without a heading",
   // Probes are the operator's: docs/probe.md has them.
   expect(unlisted.map(({ name }) => name)).toEqual(["GET /_probe/hold", "GET /_probe/:n"]);
 });
+
+it("generates one route at a time, and the same document each time", () => {
+  const slices = [...slicesOf(generating())];
+  expect(slices.at(-1)).toBe(openApiText());
+  const routes = documented().length;
+  // Each route is described before that, with a few others.
+  expect(slices.length).toBeGreaterThanOrEqual(Math.floor(routes / ROUTES_PER_SLICE) + routes);
+});
+
+/** What each slice returns; undefined for all but the last. */
+function* slicesOf(work: Generator<void, string, void>): Generator<string | undefined> {
+  for (;;) {
+    const { done, value } = work.next();
+    yield value ?? undefined;
+    if (done === true) return;
+  }
+}
 
 it("mounts exactly the routes of the table, in its order, each with a credential if its record demands one", () => {
   // Middleware for every request is registered for all methods; it is no route.
