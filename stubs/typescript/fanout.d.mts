@@ -223,13 +223,9 @@ export type OutputCondition =
   | { else: string };
 /** Comparisons together, in two levels at most. */
 export type OutputConditions<Part> = { all: readonly Part[] } | { any: readonly Part[] };
-export type RunIf =
-  | "all_success"
-  | "any"
-  | "always"
-  | { at_least: number }
-  | OutputCondition
-  | OutputConditions<OutputCondition | OutputConditions<OutputCondition>>;
+/** A condition on outputs. */
+export type Condition = OutputCondition | OutputConditions<OutputCondition | OutputConditions<OutputCondition>>;
+export type RunIf = "all_success" | "any" | "always" | { at_least: number } | Condition;
 /** A task of a graph: `{{id.output}}` in its prompt is the output of another one. */
 export type Task = Call & {
   id: string;
@@ -239,7 +235,7 @@ export type Task = Call & {
   run_if?: RunIf | undefined;
   max_retries?: number | undefined;
   fallback?: string | undefined;
-  alternatives?: readonly string[] | undefined;
+  alternatives?: readonly (string | { id: string; when: Condition })[] | undefined;
   context_limit_chars?: number | undefined;
   tier?: "P0" | "P1" | "P2" | undefined;
   phase?: string | undefined;

@@ -136,6 +136,43 @@ describe("a condition on an output", () => {
     expect([done.status, done.tasks["small"]?.error?.code]).toEqual(["completed", "condition_not_met"]);
   });
 
+  it("beside an alternative decides whether that one is tried, also where no other is left", async () => {
+    const run = await open();
+    const short = { id: "short", when: { task: "size", json: "$.pages < 5" } };
+    const tasks = (pages: number) => [
+      { id: "size", prompt: `{"pages": ${pages}}` },
+      {
+        id: "essay",
+        prompt: "{{status/400}} x",
+        alternatives: [short, { id: "long", when: { task: "size", contains: "9" } }],
+      },
+      { id: "short", prompt: "short way" },
+      { id: "long", prompt: "long way" },
+      { id: "end", prompt: "By the {{essay.output}}" },
+    ];
+    const done = await dag(tasks(9), run);
+    expect([done.status, done.outputs, done.tasks["short"]?.error?.code]).toEqual([
+      "completed",
+      { end: "By the long way" },
+      "condition_not_met",
+    ]);
+    expect(done.tasks["essay"]).toMatchObject({ status: "failed", replaced_by: "long" });
+    // An answer of the first one leaves the second unasked; where neither holds, the failure stays.
+    expect((await dag(tasks(4), run)).tasks["long"]).toMatchObject({ status: "skipped", not_needed: true });
+    const failed = await dag(tasks(7), run);
+    expect([failed.status, failed.tasks["end"]?.error?.code]).toEqual(["partial", "dependency_failed"]);
+    const outline = await run.send(`/dag/${done.id}/outline`);
+    expect(outline.json).toMatchObject({
+      tasks: [
+        { id: "size" },
+        { id: "essay", alternatives: [2, 3] },
+        { id: "short", alternative_of: 1, run_if: short.when, dependencies: [0] },
+        { id: "long", alternative_of: 1, run_if: { task: "size", contains: "9" } },
+        { id: "end" },
+      ],
+    });
+  });
+
   it("is shown in the outline as its client wrote it", async () => {
     const run = await open();
     const { id } = await dag(branching("{}"), run);
@@ -167,5 +204,14 @@ describe("a condition on an output", () => {
     expect(await refused({ task: "a", json: "high" })).toEqual([400, "invalid_request", "tasks[1].run_if.json"]);
     expect(await refused({ task: "c", equals: "x" })).toEqual([422, "invalid_graph", "tasks[1].run_if"]);
     expect(await refused({ else: "a" })).toEqual([422, "invalid_graph", "tasks[1].run_if"]);
+    const alternative = await run.send("/dag/validate", {
+      json: {
+        tasks: [
+          { id: "a", prompt: "x", alternatives: [{ id: "b", when: { task: "nowhere", equals: "x" } }] },
+          { id: "b", prompt: "y" },
+        ],
+      },
+    });
+    expect([alternative.status, errorOf(alternative).param]).toEqual([422, "tasks[0].alternatives[0].when"]);
   });
 });

@@ -50,7 +50,14 @@ import {
 import { strictFields } from "../strict-fields.ts";
 import { atOnce, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
 import { toolName } from "../tools.ts";
-import { runIf, runIfOf, type RequestedRunIf } from "./run-if.ts";
+import {
+  alternative,
+  alternativesOf,
+  runIf,
+  runIfOf,
+  type RequestedAlternative,
+  type RequestedRunIf,
+} from "./run-if.ts";
 import { parseToolTask } from "./tool-task.ts";
 import { notifyOf, webhookField } from "../webhook.ts";
 
@@ -103,8 +110,9 @@ export const dagTask = strictFields({
     .max(FALLBACK_CHARS_MAX)
     .optional()
     .meta({ description: "Text that counts as its output if it fails" }),
-  alternatives: z.array(z.string()).max(TASK_ALTERNATIVES_MAX).optional().meta({
-    description: "Ids of tasks that start, one after another, only if it fails, until one completes in its place",
+  alternatives: z.array(alternative).max(TASK_ALTERNATIVES_MAX).optional().meta({
+    description:
+      "Ids of tasks that start, one after another, only if it fails, until one completes in its place. With `when`, only where a condition on outputs holds",
   }),
   context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().meta({
     description: "Most characters of each output that is inserted into its prompt",
@@ -174,7 +182,7 @@ export type DagTask = {
   runIf: RequestedRunIf | null;
   maxRetries: number | null;
   fallback: string | null;
-  alternatives: readonly string[];
+  alternatives: readonly RequestedAlternative[];
   contextLimitChars: number | null;
   tier?: Tier;
   phase: string | null;
@@ -328,6 +336,8 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
   if (!call.ok) return call;
   const rule = runIfOf(input.run_if, path("run_if"));
   if (!rule.ok) return rule;
+  const alternatives = alternativesOf(input.alternatives ?? [], path("alternatives"));
+  if (!alternatives.ok) return alternatives;
   const facts = tieredFacts(call.value.facts, input);
   return {
     ok: true,
@@ -341,7 +351,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
       runIf: rule.value,
       maxRetries: input.max_retries ?? null,
       fallback: input.fallback ?? null,
-      alternatives: input.alternatives ?? [],
+      alternatives: alternatives.value,
       contextLimitChars: input.context_limit_chars ?? null,
       ...(facts.tier !== undefined && { tier: facts.tier }),
       phase: input.phase ?? null,

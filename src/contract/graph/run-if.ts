@@ -1,4 +1,7 @@
-/** `run_if`: when a task starts. A rule over how its dependencies ended, or a condition on their outputs. */
+/**
+ * `run_if`: when a task starts. A rule over how its dependencies ended, or a condition on their outputs, which is also what the `when`
+ * of an alternative has.
+ */
 import * as z from "zod";
 import { CONDITION_TERMS_MAX, CONDITION_TEXT_CHARS_MAX, NAME_CHARS_MAX, PATTERN_CHARS_MAX } from "../../limits.ts";
 import type { Condition, OutputTest } from "../../run/answers/condition.ts";
@@ -49,12 +52,28 @@ const inner = z.union([term, z.strictObject({ all: termsOf(term) }), z.strictObj
 const condition = z.union([term, z.strictObject({ all: termsOf(inner) }), z.strictObject({ any: termsOf(inner) })]);
 type SentCondition = z.infer<typeof condition> | z.infer<typeof inner>;
 
+const CONDITION_FORMS =
+  '{"task": an id} with one of json, equals, contains and matches, {"else": an id}, or {"all": [conditions]} or {"any": [conditions]}';
+
 export const runIf = z.union(
   [z.enum(["all_success", "any", "always"]), z.strictObject({ at_least: z.number().min(0).max(1) }), condition],
   {
-    error:
-      'expected "all_success", "any", "always", {"at_least": a share from 0 to 1}, or a condition: {"task": an id} with one of json, equals, contains and matches, {"else": an id}, or {"all": [conditions]} or {"any": [conditions]}',
+    error: `expected "all_success", "any", "always", {"at_least": a share from 0 to 1}, or a condition: ${CONDITION_FORMS}`,
   },
+);
+
+/** One of `alternatives`. */
+export const alternative = z.union(
+  [
+    z.string(),
+    z.strictObject({
+      id: z.string(),
+      when: condition.meta({
+        description: "The alternative is passed over where this does not hold. It becomes its `run_if`",
+      }),
+    }),
+  ],
+  { error: `expected the id of a task, or {"id": it, "when": a condition}. A condition is ${CONDITION_FORMS}` },
 );
 
 /** `run_if` as src/run/graph reads it: a condition names tasks by their ids. */
@@ -66,6 +85,26 @@ export function runIfOf(sent: z.infer<typeof runIf> | undefined, path: string): 
   if ("at_least" in sent) return { ok: true, value: { atLeast: sent.at_least } };
   const read = conditionOf(sent, path);
   return read.ok ? { ok: true, value: { condition: read.value } } : read;
+}
+
+/** An alternative as src/run/graph reads it: its id, alone or with the condition under which it is tried. */
+export type RequestedAlternative = string | { id: string; when: Condition<string> };
+
+/** The alternatives of a task that names them at `path`. */
+export function alternativesOf(
+  sent: readonly z.infer<typeof alternative>[],
+  path: string,
+): Parsed<readonly RequestedAlternative[]> {
+  const read: RequestedAlternative[] = [];
+  for (const [index, each] of sent.entries()) {
+    if (typeof each === "string") read.push(each);
+    else {
+      const when = conditionOf(each.when, `${path}[${index}].when`);
+      if (!when.ok) return when;
+      read.push({ id: each.id, when: when.value });
+    }
+  }
+  return { ok: true, value: read };
 }
 
 function conditionOf(sent: SentCondition, path: string): Parsed<Condition<string>> {

@@ -4,6 +4,7 @@
  */
 import type { JsonGate } from "../../call.ts";
 import { CONDITION_OUTPUT_CHARS_MAX, PATTERN_ANSWER_STEPS_MIN, PATTERN_GROUP_STEPS_MAX } from "../../limits.ts";
+import { canonicalJson } from "../../text/schema/canonical.ts";
 import { compilePattern } from "../../text/pattern/pattern.ts";
 import { jsonInAnswer, valueAt } from "./answer-json.ts";
 import { compared } from "./json-gate.ts";
@@ -38,6 +39,11 @@ export function renamed<From, To>(condition: Condition<From>, nameOf: (task: Fro
   return "all" in condition
     ? { all: condition.all.map((part) => renamed(part, nameOf)) }
     : { any: condition.any.map((part) => renamed(part, nameOf)) };
+}
+
+/** Whether two conditions say the same of the same tasks, in the same order. */
+export function areSame(a: Condition, b: Condition): boolean {
+  return canonicalJson(a) === canonicalJson(b);
 }
 
 /** What a condition is decided by. */

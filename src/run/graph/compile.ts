@@ -10,6 +10,7 @@ import {
   GRAPH_SLOTS_MAX,
   GRAPH_TASKS_MAX,
 } from "../../limits.ts";
+import { areSame, namedTasks } from "../answers/condition.ts";
 import { ranksOf, remainingMsOf } from "./critical-path.ts";
 import { cycleFault, Faults, type GraphFault, type GraphWarning } from "./faults.ts";
 import { linksOf, orderOf, type Links } from "./order.ts";
@@ -46,7 +47,7 @@ export function compileGraph(request: GraphRequest): Compilation {
   const read = sources.map((source, position) =>
     readTask(source, { find, inject, faults, path: (field) => `tasks[${position}].${field}` }),
   );
-  const linked = linkAlternatives(read, faults);
+  const linked = linkAlternatives(read, faults, inject);
   checkSizes(linked, faults);
   if (tiers === "strict") checkTiers(linked, faults);
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
@@ -76,8 +77,12 @@ function positionsIn(sources: readonly TaskSource[], faults: Faults): Map<string
   return positions;
 }
 
-/** Marks each alternative with the task that it replaces. It replaces one task, has no alternatives itself, and no other task names it. */
-export function linkAlternatives(tasks: readonly ReadTask[], faults: Faults): ReadTask[] {
+/**
+ * Marks each alternative with the task that it replaces. It replaces one task, has no alternatives itself, and no other task names it.
+ * The condition under which it is tried becomes its own.
+ */
+export function linkAlternatives(read: readonly ReadTask[], faults: Faults, inject: Injection): ReadTask[] {
+  const tasks = withWhens(read, faults, inject);
   const primaryOf = new Map<number, number>();
   tasks.forEach((task, position) => {
     task.alternatives?.forEach((alternative, index) => {
@@ -89,7 +94,7 @@ export function linkAlternatives(tasks: readonly ReadTask[], faults: Faults): Re
       else primaryOf.set(alternative, position);
     });
   });
-  if (primaryOf.size === 0) return [...tasks];
+  if (primaryOf.size === 0) return tasks;
   return tasks.map((task, position) => {
     const wrong = task.dependencies.find((dependency) => primaryOf.has(dependency));
     if (wrong !== undefined) {
@@ -105,6 +110,33 @@ export function linkAlternatives(tasks: readonly ReadTask[], faults: Faults): Re
     }
     return { ...task, alternativeOf };
   });
+}
+
+/** The tasks with the conditions under which they are tried as alternatives, each as the `runIf` of that task. */
+function withWhens(read: readonly ReadTask[], faults: Faults, inject: Injection): ReadTask[] {
+  if (read.every(({ whens }) => whens === undefined)) return [...read];
+  const tasks = read.map(({ whens: _whens, ...task }): ReadTask => task);
+  read.forEach(({ alternatives = [], whens }, position) => {
+    for (const [alternative, condition] of whens ?? []) {
+      const task = tasks[alternative];
+      if (task === undefined) continue;
+      const refuse = (message: string): void => {
+        const path = `tasks[${position}].alternatives[${alternatives.indexOf(alternative)}].when`;
+        faults.add({ code: "invalid_alternative", path, message });
+      };
+      const named = namedTasks(condition);
+      // A change of a graph that runs may name once more what the alternative has by then.
+      const own = conditionOf(task.runIf);
+      if (task.runIf !== undefined && (own === null || !areSame(own, condition))) {
+        refuse(`is the run_if of "${task.id}", which has one; expected one of both`);
+      } else if (named.includes(alternative)) refuse(`cannot look at "${task.id}" itself`);
+      else {
+        const waiting = named.reduce((before, each) => withDependency(before, each, inject), task);
+        tasks[alternative] = { ...waiting, runIf: { condition } };
+      }
+    }
+  });
+  return tasks;
 }
 
 /** Checks what is stored with a graph against its bounds; slots are counted when the tasks are placed. */
@@ -185,4 +217,16 @@ function widthsOf(tasks: readonly ReadTask[], order: Uint32Array): Float64Array 
     else widths[position] = maxItems ?? FOREACH_ITEMS_DEFAULT;
   }
   return widths;
+}
+
+/** The task that also waits for another one. With markdown the output of that one stands before its prompt. */
+export function withDependency(task: ReadTask, dependency: number, inject: Injection): ReadTask {
+  if (task.dependencies.includes(dependency)) return task;
+  const changed = { ...task, dependencies: ascending([...task.dependencies, dependency]) };
+  return inject === "template" ? changed : { ...changed, inserted: [...(task.inserted ?? []), [dependency, 1]] };
+}
+
+/** Positions as the dependencies of a task have them. */
+export function ascending(positions: readonly number[]): number[] {
+  return [...new Set(positions)].sort((a, b) => a - b);
 }

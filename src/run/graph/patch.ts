@@ -5,7 +5,7 @@
 import { TIER_NAMES } from "../answers/tiers.ts";
 import type { Reason } from "../../errors.ts";
 import { GRAPH_TASKS_MAX } from "../../limits.ts";
-import { checkSizes, linkAlternatives, placeTasks } from "./compile.ts";
+import { ascending, checkSizes, linkAlternatives, placeTasks, withDependency } from "./compile.ts";
 import { Faults, graphReason } from "./faults.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
 import { checkTiers, tierOf } from "./tiers.ts";
@@ -66,7 +66,7 @@ class GraphEditor {
     this.#changeDependencies(tasks);
     const rewired = tasks.map((task, position) => this.#rewired(task, position));
     this.#checkRemoved(rewired);
-    const linked = linkAlternatives(rewired, this.#faults);
+    const linked = linkAlternatives(rewired, this.#faults, this.#graph.inject);
     checkSizes(linked, this.#faults);
     if (this.#graph.tiers === "strict") {
       checkTiers(linked, this.#faults);
@@ -169,7 +169,7 @@ class GraphEditor {
       if (dependency === undefined) {
         this.#refuse(at, "unknown_dependency", `no task has the id "${operation.dependency}"`);
       } else if (operation.op === "add_dependency") {
-        tasks[position] = this.#withDependency(task, dependency);
+        tasks[position] = withDependency(task, dependency, this.#graph.inject);
       } else if (this.#refersTo(task, dependency)) {
         const message = `"${operation.id}" refers to "${operation.dependency}"; update the task instead`;
         this.#refuse(at, "unknown_dependency", message);
@@ -181,13 +181,6 @@ class GraphEditor {
         this.#refuse(at, "unknown_dependency", `"${operation.id}" does not depend on "${operation.dependency}"`);
       }
     }
-  }
-
-  #withDependency(task: ReadTask, dependency: number): ReadTask {
-    if (task.dependencies.includes(dependency)) return task;
-    const changed = { ...task, dependencies: ascending([...task.dependencies, dependency]) };
-    if (this.#graph.inject === "template") return changed;
-    return { ...changed, inserted: [...(task.inserted ?? []), [dependency, 1]] };
   }
 
   /** Whether the task has the output of another in its prompt or its condition, or works on its elements. */
@@ -214,6 +207,9 @@ class GraphEditor {
     if (condition !== null) rewired.runIf = { condition: renamed(condition, now) };
     if (task.inserted !== undefined) rewired.inserted = task.inserted.map(([other, factor]) => [now(other), factor]);
     if (task.alternatives !== undefined) rewired.alternatives = task.alternatives.map(now);
+    if (task.whens !== undefined) {
+      rewired.whens = new Map([...task.whens].map(([other, when]) => [now(other), renamed(when, now)]));
+    }
     return rewired;
   }
 
@@ -271,8 +267,4 @@ export function unplaced(task: CompiledTask, isRemoved: boolean): ReadTask {
 
 function tombstone(id: string): ReadTask {
   return { id, dependencies: [], maxItems: null, unusedReferences: [], removed: true };
-}
-
-function ascending(positions: readonly number[]): number[] {
-  return [...new Set(positions)].sort((a, b) => a - b);
 }

@@ -8,6 +8,9 @@ import { referenceOf, tokensOf, type TaskReference } from "./refs.ts";
 import { templatesOf } from "./substitute.ts";
 import type { CompiledTask, Foreach, Injection, RunIf } from "./types.ts";
 
+/** An alternative by its id; `when`: it is tried only where that holds. */
+export type AlternativeSource = string | { id: string; when: Condition<string> };
+
 /** A task as a client describes it; null = the default. */
 export type TaskSource = {
   id: string;
@@ -21,7 +24,7 @@ export type TaskSource = {
   runIf: RunIf<string> | null;
   maxRetries: number | null;
   fallback: string | null;
-  alternatives: readonly string[];
+  alternatives: readonly AlternativeSource[];
   contextLimitChars: number | null;
   /** Absent = the least. */
   tier?: Tier;
@@ -34,6 +37,8 @@ export type ReadTask = Omit<CompiledTask, "first" | "slots" | "rank"> & {
   maxItems: number | null;
   /** Short references to numbers that no task has as its id: they stay text. */
   unusedReferences: readonly string[];
+  /** What must hold for one of its alternatives to be tried, by that one's position, until the alternative has it as its `runIf`. */
+  whens?: ReadonlyMap<number, Condition>;
 };
 
 /** Another task: its position, whether it is a `foreach`, and whether its `run_if` is a condition on outputs. */
@@ -81,7 +86,7 @@ class TaskReader {
     const runIf = this.#runIf(foreach);
     for (const template of templatesOf(this.#source.body)) this.#scan(template);
     if (this.#context.inject === "markdown") for (const dependency of this.#dependencies) this.#insert(dependency, 1);
-    const alternatives = this.#alternatives();
+    const { alternatives, whens } = this.#alternatives();
     const task: ReadTask = {
       id,
       dependencies: [...this.#dependencies].sort((a, b) => a - b),
@@ -92,6 +97,7 @@ class TaskReader {
     if (foreach !== null) task.foreach = foreach;
     if (runIf !== null && runIf !== "all_success") task.runIf = runIf;
     if (alternatives.length > 0) task.alternatives = alternatives;
+    if (whens.size > 0) task.whens = whens;
     if (this.#inserted.size > 0) task.inserted = [...this.#inserted];
     if (this.#itemFactor > 0) task.itemFactor = this.#itemFactor;
     return task;
@@ -184,33 +190,38 @@ class TaskReader {
     const { runIf } = this.#source;
     if (runIf === null || typeof runIf === "string") return runIf;
     if (!("condition" in runIf)) return runIf;
-    const { condition } = runIf;
-    const { faults, path } = this.#context;
-    const terms = namedTasks(condition).length;
-    if (terms > CONDITION_TERMS_MAX) {
-      const message = `has ${terms} comparisons; expected at most ${CONDITION_TERMS_MAX}`;
-      faults.add({ code: "too_large", path: path("run_if"), message });
-      return null;
-    }
-    const known = faults.list.length;
-    this.#checkTerms(condition, foreach);
-    if (faults.list.length > known) return null;
-    const placed = renamed(condition, (id) => this.#context.find(id)?.position ?? 0);
+    const placed = this.#placed(runIf.condition, foreach, "run_if");
+    if (placed === null) return null;
     for (const position of namedTasks(placed)) this.#dependencies.add(position);
     return { condition: placed };
   }
 
+  /** A condition over the positions of the tasks that it names; null, with a fault, if it is none. */
+  #placed(condition: Condition<string>, foreach: Foreach | null, field: string): Condition | null {
+    const { faults, path } = this.#context;
+    const terms = namedTasks(condition).length;
+    if (terms > CONDITION_TERMS_MAX) {
+      const message = `has ${terms} comparisons; expected at most ${CONDITION_TERMS_MAX}`;
+      faults.add({ code: "too_large", path: path(field), message });
+      return null;
+    }
+    const known = faults.list.length;
+    this.#checkTerms(condition, foreach, field);
+    if (faults.list.length > known) return null;
+    return renamed(condition, (id) => this.#context.find(id)?.position ?? 0);
+  }
+
   /** A comparison is with one output, and what is an else needs a condition before it. */
-  #checkTerms(condition: Condition<string>, foreach: Foreach | null): void {
+  #checkTerms(condition: Condition<string>, foreach: Foreach | null, field: string): void {
     if ("all" in condition || "any" in condition) {
-      for (const part of "all" in condition ? condition.all : condition.any) this.#checkTerms(part, foreach);
+      for (const part of "all" in condition ? condition.all : condition.any) this.#checkTerms(part, foreach, field);
       return;
     }
     const id = "task" in condition ? condition.task : condition.otherwise;
-    const found = this.#find(id, "run_if");
+    const found = this.#find(id, field);
     if (found === null) return;
     const refuse = (message: string): void =>
-      this.#context.faults.add({ code: "invalid_condition", path: this.#context.path("run_if"), message });
+      this.#context.faults.add({ code: "invalid_condition", path: this.#context.path(field), message });
     const isElement = foreach?.elementwise === true && foreach.source === found.position;
     if ("task" in condition) {
       if (found.isForeach && !isElement) refuse(`"${id}" is a foreach task; expected a task that has one output`);
@@ -243,19 +254,25 @@ class TaskReader {
     this.#inserted.set(task, (this.#inserted.get(task) ?? 0) + factor);
   }
 
-  #alternatives(): number[] {
+  #alternatives(): { alternatives: number[]; whens: Map<number, Condition> } {
     const { alternatives, foreach } = this.#source;
     const { faults, path } = this.#context;
     const positions: number[] = [];
-    for (const [index, id] of alternatives.entries()) {
+    const whens = new Map<number, Condition>();
+    for (const [index, each] of alternatives.entries()) {
+      const { id, when } = typeof each === "string" ? { id: each, when: null } : each;
       const field = `alternatives[${index}]`;
       const found = this.#find(id, field);
       if (found === null) continue;
       if (foreach !== null || found.isForeach) {
         const message = "a foreach task neither has nor is an alternative";
         faults.add({ code: "invalid_alternative", path: path(field), message });
-      } else positions.push(found.position);
+        continue;
+      }
+      positions.push(found.position);
+      const placed = when === null ? null : this.#placed(when, null, `${field}.when`);
+      if (placed !== null) whens.set(found.position, placed);
     }
-    return positions;
+    return { alternatives: positions, whens };
   }
 }

@@ -109,7 +109,7 @@ class PlanAppender {
   /** The graph with all that was added. */
   graph(): CompiledGraph {
     const faults = new Faults();
-    const linked = linkAlternatives(this.#tasks, faults);
+    const linked = linkAlternatives(this.#tasks, faults, this.#graph.inject);
     const placed = placeTasks(linked, this.#graph.schedule, this.#graph.tasks);
     if (!placed.ok || !faults.isEmpty) throw new Error("a line of a plan has made its graph invalid");
     return { ...this.#graph, version: this.#graph.version + 1, tasks: placed.tasks, slots: placed.slots };

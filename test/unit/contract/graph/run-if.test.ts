@@ -50,3 +50,31 @@ describe("a condition on outputs", () => {
     expect(read(sent)).toContain(said);
   });
 });
+
+describe("the condition of an alternative", () => {
+  const alternatives = (sent: unknown): unknown => {
+    const parsed = parseDag({ tasks: [{ id: "b", prompt: "x", alternatives: [sent] }] });
+    return parsed.ok ? parsed.value.tasks[0]?.alternatives[0] : toWire(parsed.reason).error.message;
+  };
+
+  it("is read as that of a run_if; an alternative without one is its id", () => {
+    expect(alternatives("c")).toBe("c");
+    const when = { any: [{ task: "a", equals: "x" }, { else: "d" }] };
+    expect(alternatives({ id: "c", when })).toEqual({
+      id: "c",
+      when: { any: [{ task: "a", test: { kind: "equals", text: "x" } }, { otherwise: "d" }] },
+    });
+  });
+
+  it.each<[sent: unknown, said: string]>([
+    [
+      { id: "c", when: { task: "a", json: "high" } },
+      "tasks[0].alternatives[0].when.json: expected a condition such as",
+    ],
+    [{ id: "c", when: "any" }, "tasks[0].alternatives[0]: expected the id of a task"],
+    [{ id: "c" }, "tasks[0].alternatives[0]: expected the id of a task"],
+    [3, 'tasks[0].alternatives[0]: expected the id of a task, or {"id": it, "when": a condition}'],
+  ])("refuses %j with a sentence", (sent, said) => {
+    expect(alternatives(sent)).toContain(said);
+  });
+});

@@ -209,6 +209,41 @@ describe("alternatives", () => {
     );
   });
 
+  const when = { task: "size", test: { kind: "equals" as const, text: "small" } };
+  const tried = [taskOf("size"), taskOf("plan", { alternatives: [{ id: "short", when }] })];
+
+  it("have the condition under which they are tried as their own, and wait for what it names", () => {
+    const { graph } = valid([...tried, taskOf("facts"), taskOf("short", "{{facts.output}}")]);
+    expect(graph.tasks.map(({ runIf, dependencies }) => [runIf, dependencies])).toEqual([
+      [undefined, []],
+      [undefined, []],
+      [undefined, []],
+      [{ condition: { task: 0, test: when.test } }, [0, 2]],
+    ]);
+    expect([graph.tasks[1]?.alternatives, graph.tasks[3]?.alternativeOf]).toEqual([[3], 1]);
+    expect(JSON.parse(JSON.stringify(graph))).toEqual(graph);
+    // What stands before its prompt is counted.
+    const sections = valid([...tried, taskOf("short")], { inject: "markdown" }).graph;
+    expect(sections.tasks[2]?.inserted).toEqual([[0, 1]]);
+  });
+
+  it("are refused with two conditions, and with one that looks at the alternative, its task, a foreach or nothing", () => {
+    expect(faultsOf([...tried, taskOf("short", { runIf: "any" })])).toEqual([
+      "invalid_alternative tasks[1].alternatives[0].when",
+    ]);
+    const looksAt = (task: string) => [
+      taskOf("size"),
+      taskOf("each", { foreach: "{{size.output.json}}" }),
+      taskOf("plan", { alternatives: [{ id: "short", when: { ...when, task } }] }),
+      taskOf("short"),
+    ];
+    expect(faultsOf(looksAt("short"))).toEqual(["invalid_alternative tasks[2].alternatives[0].when"]);
+    expect(faultsOf(looksAt("plan"))).toEqual(["self_reference tasks[2].alternatives[0].when"]);
+    expect(faultsOf(looksAt("each"))).toEqual(["invalid_condition tasks[2].alternatives[0].when"]);
+    expect(faultsOf(looksAt("none"))).toEqual(["unknown_dependency tasks[2].alternatives[0].when"]);
+    expect(faultsOf(looksAt("size"))).toEqual([]);
+  });
+
   it("may not wait for a task that waits for the one they replace", () => {
     const tasks = [
       taskOf("plan", { alternatives: ["short"] }),

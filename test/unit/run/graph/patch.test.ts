@@ -67,6 +67,26 @@ describe("a change of a graph", () => {
     expect(positionsOf(again.tasks).get("report")).toBe(4);
   });
 
+  it("gives an alternative the condition under which it is tried, over the tasks as they are afterwards", () => {
+    const test = { kind: "equals" as const, text: "good" };
+    const alternatives = [{ id: "report", when: { task: "check", test } }];
+    const next = changed([
+      { op: "add_task", task: taskOf("essay", { alternatives }) },
+      { op: "update_task", id: "check", task: taskOf("check") },
+    ]);
+    expect(edges(next)).toEqual(["draft ← find", "report ← check", "report ← draft"]);
+    const at = positionsOf(next.tasks).get("check");
+    expect(next.tasks[2]).toMatchObject({ alternativeOf: 4, runIf: { condition: { task: at, test } } });
+    // The same once more is no second condition; another one is.
+    const essay = taskOf("essay", { alternatives });
+    const repeated = { graph: next, version: 2 };
+    expect(changed([{ op: "update_task", id: "essay", task: essay }], repeated).tasks[2]?.runIf).toEqual(
+      next.tasks[2]?.runIf,
+    );
+    const other = taskOf("essay", { alternatives: [{ id: "report", when: { task: "find", test } }] });
+    expect(refusal([{ op: "update_task", id: "essay", task: other }], repeated)).toContain("expected one of both");
+  });
+
   it("adds and removes dependencies", () => {
     const next = changed([
       { op: "remove_dependency", id: "report", dependency: "draft" },
