@@ -1269,6 +1269,13 @@ export const OUTPUTS_KEPT_CHARS_MAX = 4 * 1024 * 1024;
 export const GRAPH_SOURCES_KEPT = 4;
 /** Bytes of results in one reply of the run object: strings made of it stay below the size that V8 treats as large. */
 export const RESULTS_REPLY_BYTES_MAX = 128 * 1024;
+/**
+ * Pages of calls whose ids a reader of a group keeps: as many calls as a wide group has in flight, so that each page is read about once
+ * for all of their events.
+ */
+export const NAMED_PAGES_KEPT = 16;
+/** Groups whose ids of calls the run object keeps for readers of the log, who read the newest ones: each takes up to a megabyte. */
+export const LOG_NAMED_GROUPS_MAX = 8;
 /** Characters of one row of the log: at most 1.5 MB of the 2 MB of a row. A larger write is several rows. */
 export const LOG_ROW_CHARS_MAX = 512 * 1024;
 /** Events that wait in the row of a shard for a row of the log: a call has three, so the log costs 0.02 rows per call. */

@@ -259,8 +259,8 @@ function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): objec
   };
 }
 
-function call({ index, callId }: CallName) {
-  return { index, call_id: callId };
+function call({ index, callId, itemId }: CallName) {
+  return { index, call_id: callId, item_id: itemId };
 }
 
 function attempt(event: CallName & { attempt: number; upstream: string; model: string }) {

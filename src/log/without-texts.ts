@@ -4,13 +4,16 @@ import type { EventLine } from "./events.ts";
 /** Fields of a client's event that are not the client's, and its name and step. */
 const PLACE = ["seq", "ts", "run_id", "parent_run_id", "parallel_group_id", "depth", "step", "event_type"];
 
-/** An event without texts: messages of errors are null, and of the client's own events only name and place are left. */
+/** An event without texts: messages of errors are null, ids of items are left out, and of the client's own events only name and place are left. */
 export function withoutTexts(line: EventLine): EventLine {
   const { event, json } = line;
   // Written by this gateway a moment ago.
   const fields: Record<string, unknown> = JSON.parse(json);
   if (event.event !== "client") {
-    return "message" in fields ? { ...line, json: JSON.stringify({ ...fields, message: null }) } : line;
+    if (!("message" in fields) && !("item_id" in fields)) return line;
+    const { item_id: _id, ...figures } = fields;
+    const shown = "message" in fields ? { ...figures, message: null } : figures;
+    return { ...line, json: JSON.stringify(shown) };
   }
   const kept = Object.fromEntries(PLACE.map((name) => [name, fields[name] ?? null]));
   const { event_type, step } = kept;

@@ -14,8 +14,11 @@ import type { AttemptInFlight } from "./leases/shard.ts";
 import { indexOf } from "./queue/slot.ts";
 import type { WindowGroup } from "./leases/concurrency-window.ts";
 
-/** Which call an event is about: a slot by its index in its group, or a single call by its id. */
-export type CallName = { index: number | null; callId: string | null };
+/**
+ * Which call an event is about: a slot by its index in its group, or a single call by its id. `itemId`: the client's id of a slot, which
+ * readers of the log get and no row of it has.
+ */
+export type CallName = { index: number | null; callId: string | null; itemId?: string };
 
 /** The final states that `slot_completed` reports. */
 export type EndStatus = "completed" | "failed" | "cancelled";

@@ -20,7 +20,7 @@ beforeAll(async () => {
   await run.send("/runs", { json: { name: "child" } });
   const failing = `{{status/400}} ${TEXT}`;
   const items = [
-    { prompt: TEXT, tier: "P2" },
+    { id: `${TEXT} too`, prompt: TEXT, tier: "P2" },
     { prompt: failing, model: "up/up-1", tier: "P0" },
   ];
   batch = groupOf(await run.send("/batch", { json: { items } })).id ?? "";

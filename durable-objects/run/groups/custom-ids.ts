@@ -1,25 +1,33 @@
 /** The custom ids that a client gave to the calls of a group; they are stored in the group's pages. */
 import { readCustomIds } from "../../../src/run/queue/call-page.ts";
 import { slotIdOf } from "../../../src/run/queue/slot.ts";
+import { NAMED_PAGES_KEPT } from "../../../src/limits.ts";
 import type { GroupRows } from "../store/groups.ts";
 import type { StoredGroup } from "../store/records.ts";
 
-/** Returns a function that looks custom ids up, a page at a time. A group without custom ids reads nothing. */
+/**
+ * Returns a function that looks custom ids up, a page at a time, and keeps the newest pages: calls end in another order than that of their
+ * indexes. A group without custom ids reads nothing.
+ */
 export function customIdsOf(
   rows: Pick<GroupRows, "factsOf">,
   { header, named }: StoredGroup,
 ): (index: number) => string | null {
-  let page: { firstIndex: number; names: (string | null)[] } = { firstIndex: 0, names: [] };
+  let pages: NamedPage[] = [];
   return (index) => {
     if (!named) return null;
-    if (index < page.firstIndex || index >= page.firstIndex + page.names.length) {
+    let page = pages.find(({ firstIndex, names }) => index >= firstIndex && index < firstIndex + names.length);
+    if (page === undefined) {
       const found = rows.factsOf(slotIdOf(header.seq, index));
       if (found === null) return null;
       page = { firstIndex: found.firstIndex, names: readCustomIds(found.facts) };
+      pages = [page, ...pages.slice(0, NAMED_PAGES_KEPT - 1)];
     }
     return page.names[index - page.firstIndex] ?? null;
   };
 }
+
+type NamedPage = { firstIndex: number; names: (string | null)[] };
 
 /** The custom ids of up to `limit` slots from an index on; empty = the client gave none; null = there is no such group. */
 export function slotNames(

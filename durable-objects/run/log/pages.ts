@@ -11,12 +11,12 @@ type Prepared = { last: number; lines: readonly string[]; chars: number };
 
 export class LogPages {
   readonly #rows: Pick<LogRows, "next">;
-  readonly #shown: ((line: string) => string) | null;
+  readonly #shown: (line: string) => string;
   /** Rows that take several pages, the one that was used last at the end. */
   #kept: Prepared[] = [];
 
-  /** `shown`: a line as its readers get it; absent = as it is. */
-  constructor(rows: Pick<LogRows, "next">, shown: ((line: string) => string) | null = null) {
+  /** `shown`: a line as its readers get it. */
+  constructor(rows: Pick<LogRows, "next">, shown: (line: string) => string) {
     this.#rows = rows;
     this.#shown = shown;
   }
@@ -49,8 +49,7 @@ export class LogPages {
     }
     const row = this.#rows.next(seq);
     if (row === null) return null;
-    const stored = row.lines.split("\n");
-    const lines = this.#shown === null ? stored : stored.map(this.#shown);
+    const lines = row.lines.split("\n").map(this.#shown);
     const prepared = { last: row.last, lines, chars: lines.reduce((sum, { length }) => sum + length, 0) };
     if (row.lines.length > LOG_PAGE_CHARS_MAX) this.#keep(prepared);
     return prepared;
