@@ -87,7 +87,7 @@ import { confirmGroup } from "./groups/confirm.ts";
 import { patchGraph } from "./groups/change-graph.ts";
 import { addFloor } from "./groups/floors.ts";
 import { refusalOfBatch } from "./groups/unpaid.ts";
-import { charsOf, dropStaged } from "./groups/open.ts";
+import { charsOf, dropStaged, openedBy } from "./groups/open.ts";
 import { stage } from "./requests/stage.ts";
 import { openAndClaim } from "./groups/open-claimed.ts";
 import { preparing, type Prepared } from "./groups/prepare.ts";
@@ -406,6 +406,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   async changeGraph(request: ChangeGraphRequest): Promise<ChangeGraphReply> {
     await this.#life.growSpace(1);
     return this.#life.whileActive((run, store, nowMs) => patchGraph(run, store, request, nowMs));
+  }
+
+  openedBy(key: IdempotencyKey): Promise<OpenGroupReply | null> {
+    // In a turn: what it finds is stored before it is told.
+    return this.#life.submit((reply) => reply(openedBy(this.#life.opened, key)));
   }
 
   appendPlan(request: AppendPlanRequest): Promise<AppendPlanReply> {

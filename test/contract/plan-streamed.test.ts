@@ -65,6 +65,19 @@ class SlowPlanner {
     this.#response = null;
   }
 
+  /** Sets the present answer apart: what writes to it, and what ends it. The next request has an answer of its own. */
+  held(): [write: (content: string) => void, end: () => void] {
+    const held = this.#response;
+    this.#response = null;
+    const within = (act: () => void): void => {
+      const present = this.#response;
+      this.#response = held;
+      act();
+      this.#response = present;
+    };
+    return [(content) => within(() => this.write(content)), () => within(() => this.end())];
+  }
+
   stop(): void {
     this.#server.closeAllConnections();
     this.#server.close();
@@ -228,6 +241,64 @@ it("is refused without any task, with the planner's error, and beside what it ca
   for (const more of [{ replan: {} }, { run: false }]) {
     expect(errorOf(await run.send("/plan", { json: { ...body, ...more } })).message).toContain("leave out replan");
   }
+});
+
+it("finds the graph of its Idempotency-Key before a planner is asked, also while it is still written and its client has left", async () => {
+  const run = await openRun();
+  const headers = { "idempotency-key": "streamed" };
+  const leaving = new AbortController();
+  const asked = planner.asked.length;
+  const left = run.send("/plan", { json: body, headers, signal: leaving.signal }).catch(() => null);
+  await planner.awaited();
+  planner.write('{"id": "t1", "prompt": "first of a key"}\n');
+  await expect.poll(() => world.upstream.counters.sends.has("first of a key"), { timeout: 30_000 }).toBe(true);
+  leaving.abort();
+  await left;
+  const again = run.send("/plan", { json: body, headers });
+  planner.write('{"id": "t2", "prompt": "{{t1.output}} and more"}\n');
+  planner.end();
+  const found = await again;
+  expect([found.status, found.headers.get("idempotent-replayed")]).toEqual([200, "true"]);
+  expect(found.json).toMatchObject({
+    object: "graph",
+    status: "completed",
+    plan: { state: "ended", errors: [] },
+    outputs: { t2: "first of a key and more" },
+  });
+  const events = await run.send("/plan", { json: body, headers: { ...headers, accept: "application/x-ndjson" } });
+  expect(events.text.match(/"type":"[a-z_]+"/g)).toEqual([
+    '"type":"graph_started"',
+    '"type":"task"',
+    '"type":"task"',
+    '"type":"graph_completed"',
+  ]);
+  const other = await run.send("/plan", { json: { ...body, goal: "another one" }, headers });
+  expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
+  expect(planner.asked.length - asked).toBe(1);
+  // The planner and two tasks.
+  expect((await documentOf(run)).budget.calls.spent).toBe(3);
+  world.upstream.forget();
+});
+
+it("runs one graph for two requests with a key at once, and stops the planner of the later one", async () => {
+  const run = await openRun();
+  const headers = { "idempotency-key": "twice" };
+  const first = run.send("/plan", { json: body, headers });
+  await planner.awaited();
+  const [writeFirst, endFirst] = planner.held();
+  const second = run.send("/plan", { json: body, headers });
+  await planner.awaited();
+  writeFirst('{"id": "t1", "prompt": "one of the first"}\n');
+  await expect.poll(() => world.upstream.counters.sends.has("one of the first"), { timeout: 30_000 }).toBe(true);
+  planner.write('{"id": "t1", "prompt": "one of the second"}\n');
+  await expect.poll(() => planner.isLeft, { timeout: 30_000 }).toBe(true);
+  planner.end(null);
+  endFirst();
+  for (const { status, json } of [await first, await second]) {
+    expect([status, json]).toMatchObject([200, { status: "completed", outputs: { t1: "one of the first" } }]);
+  }
+  expect(world.upstream.counters.sends.has("one of the second")).toBe(false);
+  world.upstream.forget();
 });
 
 it("stops the planner of a plan that is refused with its first task", async () => {

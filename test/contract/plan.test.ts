@@ -179,6 +179,24 @@ describe("POST /plan with an Idempotency-Key", () => {
     expect((await documentOf(run)).budget.calls.spent).toBe(7);
   });
 
+  it("ends as it has ended, whatever is left of the budget by then", async () => {
+    const three = { tasks: [task("t3", "gamma")] };
+    script.push(two, replan("gamma is missing"), three, finish("all"));
+    const first = await send({ replan: { min_budget_usd: 0.9 } }, key);
+    await world.sendAsOperator(`/runs/${run.id}`, { method: "PATCH", json: { budget: { usd: 0.8 } } });
+    const again = await send({ replan: { min_budget_usd: 0.9 } }, key);
+    expect(reply.parse(first.json)).toMatchObject({ stopped: "finished", answer: "all" });
+    expect([again.status, again.json]).toEqual([200, first.json]);
+    // Another one, with less than that from the beginning, ends before its second plan: twice.
+    const short = { "idempotency-key": "plan-short" };
+    script.push(two, replan("gamma is missing"));
+    for (const headers of [short, short]) {
+      const ended = reply.parse((await send({ replan: { min_budget_usd: 0.9 } }, headers)).json);
+      expect(ended).toMatchObject({ stopped: "min_budget", answer: "so far" });
+    }
+    expect(asked).toHaveLength(6);
+  });
+
   it("goes on where the client has left it", async () => {
     script.push({ tasks: [task("t1", "{{latch/left}} alpha"), task("t2", "{{t1.output}} beta")] }, finish("the end"));
     const leaving = new AbortController();
@@ -211,6 +229,7 @@ describe("POST /plan for a client that does not wait", () => {
     const answer = await send({}, ASYNC);
     const { id } = accepted.parse(answer.json);
     expect([answer.status, answer.headers.get("location")]).toEqual([202, `/groups/${id}`]);
+    expect(answer.json).toMatchObject({ object: "group", plan: { ...two, repaired: false } });
     expect(answer.headers.get("preference-applied")).toBe("respond-async");
     await expect
       .poll(async () => (await run.send(`/dag/${id}`)).json)
@@ -221,7 +240,6 @@ describe("POST /plan for a client that does not wait", () => {
     for (const [more, headers, param] of [
       [{ replan: {} }, ASYNC, "replan"],
       [{ stream: true }, ASYNC, "stream"],
-      [{ stream: true }, { "idempotency-key": "streamed" }, "stream"],
     ] as const) {
       const refused = await send(more, headers);
       expect([refused.status, errorOf(refused).param]).toEqual([400, param]);
@@ -234,7 +252,7 @@ describe("POST /plan for a client that does not wait", () => {
     script.push(two);
     const key = { "idempotency-key": "held" };
     const held = await send({}, key);
-    expect([held.status, held.json]).toMatchObject([202, { error: { code: "awaiting_confirmation" } }]);
+    expect([held.status, held.json]).toMatchObject([202, { error: { code: "awaiting_confirmation" }, plan: two }]);
     const { id } = accepted.parse(held.json);
     await run.send(`/groups/${id}/confirm`, { method: "POST" });
     expect(reply.parse((await send({}, key)).json)).toMatchObject({

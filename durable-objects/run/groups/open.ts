@@ -111,13 +111,10 @@ export function openGroup(
     store.space.dropped(request.openKey);
   };
   const { idempotencyKey } = request;
-  const before = idempotencyKey === null ? null : run.keyRecord(idempotencyKey.key);
-  if (idempotencyKey !== null && before !== null) {
+  const known = idempotencyKey === null ? null : openedBy(run, idempotencyKey);
+  if (known !== null) {
     drop();
-    const first = run.storedGroup(before.seq);
-    if (before.hash !== idempotencyKey.hash || first === undefined)
-      return { ok: false, reason: { reason: "idempotency_conflict" } };
-    return replyOf(run, first, true);
+    return known;
   }
   const refuse = (reason: Reason): OpenGroupReply => {
     drop();
@@ -150,6 +147,18 @@ export function openGroup(
   // Before the reply, which names the lanes that are missing.
   if (hasWorker && held === null) run.workers.claimed(seq, { covers: null }, nowMs);
   return replyOf(run, stored, false);
+}
+
+/** The reply to a request whose key has opened a group before, or why it is another request; null = the key has opened nothing. */
+export function openedBy(
+  run: RunState,
+  { key, hash }: NonNullable<OpenGroupRequest["idempotencyKey"]>,
+): OpenGroupReply | null {
+  const before = run.keyRecord(key);
+  if (before === null) return null;
+  const first = run.storedGroup(before.seq);
+  if (before.hash !== hash || first === undefined) return { ok: false, reason: { reason: "idempotency_conflict" } };
+  return replyOf(run, first, true);
 }
 
 export function charsOf(pages: readonly CallPage[]): number {

@@ -9,6 +9,7 @@ import {
 } from "../../limits.ts";
 import { invalid, zodReason, errorBody, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
+import { runningGroup } from "../groups.ts";
 import { usageDocument } from "../query.ts";
 import type { Notify } from "../../call.ts";
 import { strictFields } from "../strict-fields.ts";
@@ -112,9 +113,18 @@ export const joined = z.object({
 });
 export type Joined = z.infer<typeof joined>;
 
-const planRound = z.object({
+/** A plan as the planner has written it. */
+const writtenPlan = z.object({
   tasks: z.array(plannedTask),
   repaired: z.boolean().meta({ description: "Whether the first plan was invalid, and written once more" }),
+});
+
+/** The answer for a client that does not wait for its plan's graph. */
+export const acceptedPlan = runningGroup
+  .extend({ plan: writtenPlan.meta({ description: "What the graph was made of" }) })
+  .meta({ id: "AcceptedPlan" });
+
+const planRound = writtenPlan.extend({
   graph: z.string().nullable().meta({ description: "The id of its graph, for `/dag/:id`; null: it did not run" }),
   status: z.string().nullable(),
   outputs: z.record(z.string(), z.unknown()),

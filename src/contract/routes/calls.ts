@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { batchBody, batchReply, quoteReply } from "../batch.ts";
 import { dagBody } from "../graph/dag.ts";
-import { planBody, planReply } from "../graph/plan.ts";
+import { acceptedPlan, planBody, planReply } from "../graph/plan.ts";
 import { dagPatch } from "../graph/patch.ts";
 import { dagQuoteReply, graphReply, graphValidation } from "../graph/replies.ts";
 import { runningGroup } from "../groups.ts";
@@ -150,7 +150,7 @@ export const calls = family("Calls", {
           ...slotStreams,
         },
       },
-      202: accepted,
+      202: { ...accepted, ...json(acceptedPlan, "The graph is running") },
     },
   },
   "POST /groups/:id/retry": {

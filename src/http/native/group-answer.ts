@@ -61,13 +61,16 @@ function unconfirmed(id: string, { worstNanoUsd, calls }: NonNullable<GroupView[
   return { message, type: "permission_error", code, param: null, retryable: false } as const;
 }
 
-/** 202: the group continues, and `location` names it. */
-export function answerAccepted(c: Context<AppEnv>, group: GroupAnswer, view: GroupView): Response {
+/** 202: the group continues, and `location` names it. `more`: further fields of the answer. */
+export function answerAccepted(c: Context<AppEnv>, group: GroupAnswer, view: GroupView, more: object = {}): Response {
   const applied = prefersAsync(c.req.header("prefer")) ? { "preference-applied": "respond-async" } : undefined;
   const headers = { ...headersOf(c, group), location: `/groups/${group.id}`, ...applied };
   const unanswered =
     group.isHeld === true && view.held !== undefined ? { error: unconfirmed(group.id, view.held) } : {};
-  return Response.json({ ...runningJson(view), ...group.independence, ...unanswered }, { status: 202, headers });
+  return Response.json(
+    { ...runningJson(view), ...group.independence, ...unanswered, ...more },
+    { status: 202, headers },
+  );
 }
 
 /** The framing that the client requests; null = one JSON object. */

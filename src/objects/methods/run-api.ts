@@ -228,6 +228,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
     graphJson?: string | null,
   ): Promise<OpenGroupReply>;
 
+  /** The reply to a request whose key has opened a group before; null = it has opened none. Opens nothing. */
+  openedBy(key: IdempotencyKey): Promise<OpenGroupReply | null>;
+
   /**
    * Opens a group that has ended once more, as a new one. Slots that completed keep their outputs, at no cost. The same
    * request, by its key, finds the group that it has opened.

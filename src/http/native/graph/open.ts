@@ -4,13 +4,14 @@ import type { AppEnv } from "../../context.ts";
 import { stopRequestOf } from "../../../contract/aggregate/stop-when.ts";
 import type { DagRequest } from "../../../contract/graph/dag.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
+import { Refusal } from "../../../errors.ts";
 import { firstCapacity } from "../../../executors/group-executor.ts";
 import { startWorkflow, WORKFLOW_CAPACITY } from "../../../executors/workflow-group.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { GroupReader } from "../../../objects/clients/groups/group-reader.ts";
-import { openGroup } from "../../../objects/clients/groups/open-group.ts";
+import { openedBy, openGroup } from "../../../objects/clients/groups/open-group.ts";
 import { PLAIN_RULES } from "../../../objects/clients/groups/plain-rules.ts";
 import { ChangingGraph, graphOf } from "./changing-graph.ts";
 import { recordingOf } from "../../recording.ts";
@@ -20,14 +21,31 @@ import { framingOf, type GroupAnswer } from "../group-answer.ts";
 import { noteGroup } from "../../trace-header.ts";
 import { requireWebhook } from "../webhook-rule.ts";
 
+/** The graph that a key has opened before, which others execute; null = it has opened none. Throws a Refusal if that was another request. */
+export async function graphOfKey(
+  c: Context<AppEnv>,
+  runId: string,
+  key: IdempotencyKey,
+): Promise<{ group: GroupAnswer; graph: ChangingGraph } | null> {
+  const run = new RunCaller(c.env, runId);
+  const opened = await openedBy(key, openGroupDeps(c, run, null));
+  if (opened === null) return null;
+  const { seq } = opened;
+  const graph = await graphOf(run, seq);
+  if (graph === null) throw new Refusal({ reason: "idempotency_conflict" });
+  noteGroup(c, runId, opened);
+  const reader = new GroupReader(run, seq, c.req.raw.signal);
+  return { group: groupAnswer(runId, opened, reader), graph: new ChangingGraph(run, seq, graph) };
+}
+
 type RequestedGraph = { request: DagRequest; graph: CompiledGraph; named: IdempotencyKey | null };
 
-/** Opens a graph, or finds the one that its key has opened. This Worker executes what it opens. */
+/** Opens a graph, or finds the one that its key has opened (`isFound`). This Worker executes what it opens. */
 export async function openGraph(
   c: Context<AppEnv>,
   runId: string,
   { request, graph, named }: RequestedGraph,
-): Promise<{ seq: number; group: GroupAnswer; graph: ChangingGraph }> {
+): Promise<{ seq: number; group: GroupAnswer; graph: ChangingGraph; isFound: boolean }> {
   const run = new RunCaller(c.env, runId);
   requireWebhook(c, request);
   const isAsync = prefersAsync(c.req.header("prefer"));
@@ -66,5 +84,6 @@ export async function openGraph(
   const group = groupAnswer(runId, opened, reader);
   // The graph that a key has opened may have been changed since.
   const stored = opened.replayed ? await graphOf(run, opened.seq) : null;
-  return { seq: opened.seq, group, graph: new ChangingGraph(run, opened.seq, stored ?? graph) };
+  const changing = new ChangingGraph(run, opened.seq, stored ?? graph);
+  return { seq: opened.seq, group, graph: changing, isFound: opened.replayed };
 }

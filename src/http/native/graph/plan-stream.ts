@@ -14,6 +14,7 @@ import { appendPlan, EMPTY_PLAN } from "../../../run/graph/plan/append.ts";
 import type { PlanLines } from "../../../run/graph/plan/lines.ts";
 import type { CompiledGraph, PlanFault } from "../../../run/graph/types.ts";
 import { PLAN_BLOCK_TASKS, PLAN_EAGER_CHANGES, PLAN_HEARTBEAT_MS } from "../../../limits.ts";
+import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import type { AppendPlanReply } from "../../../objects/methods/groups.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { taskWithContext } from "../../contexts/find.ts";
@@ -27,7 +28,7 @@ import { PlanSource, type ArrivedPart, type PlanSourceTask } from "./plan-source
 /**
  * Executes the plan in the body of a request, and answers like any graph; its bad lines are events of their own. `written`: the tasks
  * of a plan that the client has not sent, which the answer shows; it grows while `lines` reads them. `notify`: what of the graph the
- * operator's webhook is notified of; absent = what the run says.
+ * operator's webhook is notified of; absent = what the run says. `named`: the key under which its graph is found again; absent = none.
  */
 export async function executePlan(
   c: Context<AppEnv>,
@@ -36,13 +37,12 @@ export async function executePlan(
     body,
     lines,
     written,
-    notify,
+    ...rules
   }: {
     body: ReadableStream<Uint8Array>;
     lines: PlanLines<unknown>;
     written?: readonly Record<string, unknown>[];
-    notify?: Notify;
-  },
+  } & PlanRules,
 ): Promise<Response> {
   const { bytesMax } = bodyRoom(c);
   const source = new PlanSource(body, {
@@ -50,11 +50,16 @@ export async function executePlan(
     bytesMax,
     complete: async (task) => taskWithContext(c, runId, await taskWithTools(c, runId, task)),
   });
-  const { graph, opened } = await openedPlan(c, runId, source, notify).catch((error: unknown) => {
+  const { graph, opened } = await openedPlan(c, runId, source, rules).catch((error: unknown) => {
     // Nobody reads the rest: a planner need not write it.
     source.stop();
     throw error;
   });
+  if (opened.isFound) {
+    // The same request at the same time was faster, and has a plan of its own.
+    source.stop();
+    return answerGraph(c, opened.group, opened.graph);
+  }
   const faults = new PlanFaults();
   faults.add(graph.plan?.faults ?? []);
   const feeder = new PlanFeeder(c, new RunCaller(c.env, runId), { seq: opened.seq, source, faults });
@@ -62,8 +67,10 @@ export async function executePlan(
   return answerGraph(c, { ...opened.group, planFaults: faults, ...(written && { written }) }, opened.graph);
 }
 
+type PlanRules = { notify?: Notify; named?: IdempotencyKey | null };
+
 /** Opens the graph of a plan with its first tasks. Throws a Refusal if it has none, or they are refused. */
-async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource, notify: Notify | undefined) {
+async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource, { notify, named = null }: PlanRules) {
   const { graph, first } = await firstPart(source);
   const request = parseDag({ tasks: first.map(({ raw }) => raw) });
   if (!request.ok) throw new Refusal(request.reason);
@@ -71,7 +78,7 @@ async function openedPlan(c: Context<AppEnv>, runId: string, source: PlanSource,
   const opened = await openGraph(c, runId, {
     request: { ...request.value, tasks: first.map(({ task }) => task), tiers: null, ...(notify && { notify }) },
     graph,
-    named: null,
+    named,
   });
   return { graph, opened };
 }

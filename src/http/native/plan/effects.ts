@@ -12,6 +12,7 @@ import { Refusal } from "../../../errors.ts";
 import { makeCall } from "../../../executors/single-call.ts";
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
+import { openedBy } from "../../../objects/clients/groups/open-group.ts";
 import { compileGraph } from "../../../run/graph/compile.ts";
 import { graphReason } from "../../../run/graph/faults.ts";
 import type { CompiledGraph } from "../../../run/graph/types.ts";
@@ -23,6 +24,7 @@ import { graphJson } from "../../replies/graph/graph-json.ts";
 import { spentBefore } from "../../replies/usage.ts";
 import { groupOfCalls } from "../combining/calls-group.ts";
 import { combiningCalls } from "../combining/make-calls.ts";
+import { openGroupDeps } from "../client-group.ts";
 import { openGraph } from "../graph/open.ts";
 import type { GraphEnd, PlanEffects } from "./program.ts";
 import type { OfferedTool, Schema } from "./prompts.ts";
@@ -115,12 +117,23 @@ export class RunEffects implements PlanEffects<PlanGraph> {
     return { id, status, outputs, all, remainingUsd: remainingNanoUsd === null ? null : usdOf(remainingNanoUsd) };
   };
 
+  readonly isRepeated = async (): Promise<boolean> => {
+    const name = this.#nameOf(this.#steps + 1);
+    if (name === null) return false;
+    const deps = openGroupDeps(this.#c, new RunCaller(this.#c.env, this.#runId), null);
+    return (await openedBy(name, deps)) !== null;
+  };
+
   /** The name of the next call or graph. No header can have a line break, so no client's key is like it. */
   #nextName(): IdempotencyKey | null {
     this.#steps += 1;
+    return this.#nameOf(this.#steps);
+  }
+
+  #nameOf(step: number): IdempotencyKey | null {
     if (this.#named === null) return null;
     const { key, hash } = this.#named;
-    return { key: `\nplan ${this.#steps} ${key}`, hash };
+    return { key: `\nplan ${step} ${key}`, hash };
   }
 
   /** The answer of a call that ends with its client. */

@@ -15,7 +15,7 @@ import { namedOf } from "../idempotency.ts";
 import { toolsOfRun } from "../graph/plan-readers.ts";
 import { requireWebhook } from "../webhook-rule.ts";
 import { RunEffects, type PlanGraph } from "./effects.ts";
-import { executed, notRun, planned, type PlanOutcome } from "./program.ts";
+import { executed, notRun, planned, type Planned, type PlanOutcome } from "./program.ts";
 import { streamedPlan } from "./streamed.ts";
 
 export const planHandlers = {
@@ -34,30 +34,27 @@ async function plan(c: Context<AppEnv>): Promise<Response> {
   requireWebhook(c, request.value);
   const named = await namedOf(c, body.value);
   const isAsync = prefersAsync(c.req.header("prefer"));
-  requireWaiting(request.value, { isAsync, isNamed: named !== null });
+  if (isAsync) requireWaiting(request.value);
   const tools = await toolsOfRun(c, runId);
-  if (request.value.stream) return streamedPlan(c, runId, { request: request.value, tools });
+  if (request.value.stream) return streamedPlan(c, runId, { request: request.value, tools, named });
   const effects = new RunEffects(c, runId, { request: request.value, tools, named });
   // What fails before a graph runs is an HTTP error; later, the answer has it beside what was done.
   const first = await planned(request.value, [], effects);
   if (!request.value.run) return c.json(replyOf(notRun(first), effects));
   const group = await openedGroup(effects, first.graph, isAsync);
-  if (group !== null && isAccepted(c, group)) return answerAccepted(c, group, await group.reader.look());
+  if (group !== null && isAccepted(c, group)) return acceptedPlan(c, group, first);
   const pieces = answered(executed(request.value, first, effects), effects);
   const headers = group?.headers === undefined ? {} : { headers: group.headers };
   return streamPieces(c, { runId, remainingNanoUsd: effects.remainingNanoUsd, ...headers }, pieces, JSON_PIECES);
 }
 
-/** Refuses what needs a client that waits, for one that does not, or that repeats its request. */
-function requireWaiting(
-  { stream, replan }: PlanRequest,
-  { isAsync, isNamed }: { isAsync: boolean; isNamed: boolean },
-): void {
-  if (stream && (isAsync || isNamed)) {
-    const why = "runs the plan while its client waits, and takes neither Prefer: respond-async nor Idempotency-Key";
-    throw new Refusal(invalid("stream", `${why}; leave it out`).reason);
+/** Refuses what needs a client that waits, for one that does not. */
+function requireWaiting({ stream, replan }: PlanRequest): void {
+  if (stream) {
+    const why = "runs the plan while its client waits; leave out Prefer: respond-async, and with an Idempotency-Key";
+    throw new Refusal(invalid("stream", `${why} repeat the request if the connection is lost`).reason);
   }
-  if (replan !== null && isAsync) {
+  if (replan !== null) {
     const why = "needs a client that waits, because its joiner reads the results; leave out Prefer: respond-async";
     throw new Refusal(invalid("replan", why).reason);
   }
@@ -71,6 +68,15 @@ async function openedGroup(effects: RunEffects, graph: PlanGraph, isAsync: boole
     if (error instanceof Refusal && !isAsync) return null;
     throw error;
   }
+}
+
+/** 202: the graph goes on; the answer has its tasks as they were written, which nothing else shows. */
+async function acceptedPlan(
+  c: Context<AppEnv>,
+  group: GroupAnswer,
+  { tasks, repaired }: Planned<PlanGraph>,
+): Promise<Response> {
+  return answerAccepted(c, group, await group.reader.look(), { plan: { tasks, repaired } });
 }
 
 async function* answered(outcome: Promise<PlanOutcome>, effects: RunEffects): AsyncGenerator<string> {

@@ -41,6 +41,8 @@ export type PlanEffects<Graph> = {
   check: (tasks: readonly PlannedTask[]) => Parsed<Graph>;
   /** Runs a graph to its end. Throws a Refusal. */
   run: (graph: Graph) => Promise<GraphEnd>;
+  /** Whether an earlier request with the same key has made the next call. */
+  isRepeated: () => Promise<boolean>;
 };
 
 export type Planned<Graph> = { tasks: PlannedTask[]; graph: Graph; repaired: boolean };
@@ -105,7 +107,9 @@ async function untilStopped<Graph>(
     round.decision = decision;
     if (decision.action === "finish") return "finished";
     if (rounds.length > replan.roundsMax) return "max_rounds";
-    if (remainingUsd !== null && remainingUsd < replan.minBudgetUsd) return "min_budget";
+    const isShort = remainingUsd !== null && remainingUsd < replan.minBudgetUsd;
+    // What an earlier request went on with had the budget then, whatever is left by now.
+    if (isShort && !(await effects.isRepeated())) return "min_budget";
     const next = await planned(request, rounds, effects);
     const isSame = rounds.some((earlier) => isSamePlan(earlier.tasks, next.tasks));
     if (isSame && replan.stopIfSame) return "same_plan";

@@ -7,6 +7,7 @@ import { invalid } from "../../../contract/errors.ts";
 import type { PlanRequest } from "../../../contract/graph/plan.ts";
 import { Refusal } from "../../../errors.ts";
 import { relayCall } from "../../../executors/relayed-call.ts";
+import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { COMPLETION_TOKENS_DEFAULT } from "../../../limits.ts";
 import { StreamedText, type TextEndpoint } from "../../../providers/formats/stream/streamed-text.ts";
@@ -15,32 +16,52 @@ import { inSlices, pause } from "../../../text/bytes/slices.ts";
 import { clientTrace } from "../../client-trace.ts";
 import type { AppEnv } from "../../context.ts";
 import { spentBefore } from "../../replies/usage.ts";
+import { answerGraph } from "../graph/answer.ts";
+import { graphOfKey } from "../graph/open.ts";
 import { executePlan } from "../graph/plan-stream.ts";
 import { plannedLines } from "./planned-lines.ts";
 import { linesPrompt, type OfferedTool } from "./prompts.ts";
 
-/** Has a plan written and runs it meanwhile. Answers as `/dag` does. Throws a Refusal if the planner is not answered. */
-export async function streamedPlan(
+/** `named`: the client's Idempotency-Key; null = it sent none. */
+type StreamedPlan = { request: PlanRequest; tools: readonly OfferedTool[]; named: IdempotencyKey | null };
+
+/**
+ * Has a plan written and runs it meanwhile, or finds the graph that the key of its request has opened. Answers as `/dag` does. Throws a
+ * Refusal if the planner is not answered.
+ */
+export async function streamedPlan(c: Context<AppEnv>, runId: string, plan: StreamedPlan): Promise<Response> {
+  const { named } = plan;
+  if (named === null) return writtenPlan(c, runId, plan);
+  const found = await graphOfKey(c, runId, named);
+  if (found !== null) return answerGraph(c, found.group, found.graph);
+  const writing = writtenPlan(c, runId, plan);
+  // Its client may leave and send the request once more.
+  c.executionCtx.waitUntil(writing.catch(() => undefined));
+  return writing;
+}
+
+async function writtenPlan(
   c: Context<AppEnv>,
   runId: string,
-  { request, tools }: { request: PlanRequest; tools: readonly OfferedTool[] },
+  { request, tools, named }: StreamedPlan,
 ): Promise<Response> {
   const { goal, tasksMax, plannerModel, model, notify } = request;
-  const body = await plannerText(c, runId, { prompt: linesPrompt(goal, { tasksMax, tools }), model: plannerModel });
+  const prompt = linesPrompt(goal, { tasksMax, tools });
+  const body = await plannerText(c, runId, { prompt, model: plannerModel, endsWithClient: named === null });
   const written: Record<string, unknown>[] = [];
   const lines = plannedLines({ tasksMax, model, written });
-  return executePlan(c, runId, { body, lines, written, ...(notify && { notify }) });
+  return executePlan(c, runId, { body, lines, written, named, ...(notify && { notify }) });
 }
 
 const encoder = new TextEncoder();
 
-type Planner = { prompt: string; model: string | null };
+type Planner = { prompt: string; model: string | null; endsWithClient: boolean };
 
 /** The planner's text as it comes. It breaks off where its answer does. */
 async function plannerText(c: Context<AppEnv>, runId: string, planner: Planner): Promise<ReadableStream<Uint8Array>> {
   // A planner whose plan is refused, or not wanted any more, would write on, and stay reserved.
   const unwanted = new AbortController();
-  const signal = AbortSignal.any([c.req.raw.signal, unwanted.signal]);
+  const signal = planner.endsWithClient ? AbortSignal.any([c.req.raw.signal, unwanted.signal]) : unwanted.signal;
   const chat = await asked(c, runId, { ...planner, endpoint: "chat", signal });
   // Nothing was sent: the upstream of its model may speak the other protocol.
   const other = isOfModel(chat) ? await asked(c, runId, { ...planner, endpoint: "messages", signal }) : chat;
@@ -60,7 +81,12 @@ async function plannerText(c: Context<AppEnv>, runId: string, planner: Planner):
 async function asked(
   c: Context<AppEnv>,
   runId: string,
-  { prompt, model, endpoint, signal }: Planner & { endpoint: TextEndpoint; signal: AbortSignal },
+  {
+    prompt,
+    model,
+    endpoint,
+    signal,
+  }: Omit<Planner, "endsWithClient"> & { endpoint: TextEndpoint; signal: AbortSignal },
 ) {
   const sent = {
     ...(model !== null && { model }),

@@ -2,7 +2,7 @@
 import { bodiesPrefix, laneOf, type Objects } from "../../address.ts";
 import type { RunCaller } from "../caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../methods/groups.ts";
-import type { Refused } from "../../methods/types.ts";
+import type { IdempotencyKey, Refused } from "../../methods/types.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../../call.ts";
 import { modelsOfCalls } from "../../../run/answers/aggregate.ts";
 import { hasCourse } from "../../../run/continuations/table.ts";
@@ -89,10 +89,29 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   if (opened.window !== undefined) loneCalls.joined(runId, opened.window);
   // The group that the key had opened has its own.
   if (opened.replayed && bodies !== null) waitUntil(bodies.discard().catch(() => undefined));
-  const starting = opened.lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));
+  startLanes(opened, deps);
+  return opened;
+}
+
+/** The group that a key has opened before; null = it has opened none. Throws a Refusal if that was another request. */
+export async function openedBy(
+  key: IdempotencyKey,
+  deps: Pick<OpenGroupDeps, "objects" | "run" | "waitUntil">,
+): Promise<Opened | null> {
+  const reply = await deps.run.callWithRetry<OpenGroupReply | null>((stub) => stub.openedBy(key));
+  if (reply === null) return null;
+  if (!reply.ok) throw new Refusal(reply.reason);
+  startLanes(reply, deps);
+  return reply;
+}
+
+function startLanes(
+  { lanes }: Opened,
+  { objects, run: { runId }, waitUntil }: Pick<OpenGroupDeps, "objects" | "run" | "waitUntil">,
+): void {
+  const starting = lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
   waitUntil(Promise.allSettled(starting));
-  return opened;
 }
 
 /** `bodies` null = the gateway has no R2: all bodies are rows. `isPriced`: the run has counted its floor, which fits. */
