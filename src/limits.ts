@@ -1313,6 +1313,11 @@ export const FOLLOWED_EVENT_CHARS_MAX = 8 * 1024;
  */
 export const LOG_PAGED_ROWS_CHARS_MAX = 2 * LOG_ROW_CHARS_MAX;
 /**
+ * Calls of one log that have begun and not ended, and that a picture of the run remembers, as for `trace.json`: twice as many as an upstream
+ * may have in flight, for the others wait for a retry. They take 15 MB of an isolate, which serves others beside.
+ */
+export const PICTURE_CALLS_MAX = 20_000;
+/**
  * Characters that all followers of a run with one token may have unread in one instance of the gateway. The runtime keeps what a WebSocket's
  * client does not read, and has no API for how much that is.
  */

@@ -1,12 +1,12 @@
 /** The picture of a run with what only `npm run watch` shows: of each open group, the calls that ended last. */
 import type { Group, Tally } from "../../src/log/picture/group.ts";
 import { RunPicture, type Bounds } from "../../src/log/picture/picture.ts";
-import { CHILDREN_OPEN_MAX, GROUPS_OPEN_MAX } from "../../src/limits.ts";
+import { CHILDREN_OPEN_MAX, GROUPS_OPEN_MAX, PICTURE_CALLS_MAX } from "../../src/limits.ts";
 import { BoundedMap } from "../../src/renewed/bounded-map.ts";
 import type { EventOf } from "./event.ts";
 
-/** Memory is bounded for any length of run: a run has more open calls only if it has begun so many that wait for a retry. */
-const BOUNDS: Bounds = { calls: 50_000, groups: GROUPS_OPEN_MAX, children: CHILDREN_OPEN_MAX };
+/** Memory is bounded for any length of run. */
+const BOUNDS: Bounds = { calls: PICTURE_CALLS_MAX, groups: GROUPS_OPEN_MAX, children: CHILDREN_OPEN_MAX };
 /** Ended calls that are kept per group: more than any terminal has rows. */
 const CALLS_ENDED_KEPT = 256;
 

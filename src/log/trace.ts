@@ -6,6 +6,9 @@
 import { usdOf } from "../run/money/money.ts";
 import { VOTE_UNDECIDED, type CallName, type LoggedEvent } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
+import { CHILDREN_OPEN_MAX, GROUPS_OPEN_MAX, PICTURE_CALLS_MAX } from "../limits.ts";
+import type { Call } from "./picture/call.ts";
+import { RunPicture, type Bounds, type Change } from "./picture/picture.ts";
 
 /** One object of `traceEvents`. `b` and `e` begin and end a span, `i` is an instant, `C` a counter, `M` metadata. */
 export type TraceEvent = {
@@ -28,19 +31,18 @@ const CALL = "call";
 const GROUP = "group";
 const TOOL = "tool";
 
-type OpenAttempt = { pid: number; reservedNanoUsd: number };
+const BOUNDS: Bounds = { calls: PICTURE_CALLS_MAX, groups: GROUPS_OPEN_MAX, children: CHILDREN_OPEN_MAX };
 
 /**
  * Turns the events of a log into those of a trace, in the log's order. It remembers only what has begun and has not ended.
  * Spans that are open when the log ends have no end: viewers draw them to the end of the trace.
  */
 export class Trace {
+  readonly #picture = new RunPicture(() => ({}), BOUNDS);
   readonly #groups = new Map<string, number>();
-  readonly #calls = new Map<string, number>();
-  readonly #attempts = new Map<string, OpenAttempt>();
+  /** The process of a call is that of its first event: a single call keeps its own even if a later attempt joins a group. */
+  readonly #calls = new WeakMap<Call, number>();
   #lastPid = RUN_PID;
-  #spentNanoUsd = 0;
-  #reservedNanoUsd = 0;
   #hasName = false;
 
   /** @param runId Names the trace's first process. */
@@ -53,10 +55,11 @@ export class Trace {
   eventsOf(event: LoggedEvent): TraceEvent[] {
     const named = this.#hasName ? [] : [processName(RUN_PID, this.#runId, event.atMs)];
     this.#hasName = true;
-    return [...named, ...this.#eventsOf(event)];
+    const change = this.#picture.next(event);
+    return [...named, ...this.#eventsOf(event, change)];
   }
 
-  #eventsOf(event: LoggedEvent): TraceEvent[] {
+  #eventsOf(event: LoggedEvent, change: Change<object>): TraceEvent[] {
     switch (event.event) {
       case "group_started":
         return this.#groupStarted(event);
@@ -71,17 +74,17 @@ export class Trace {
       case "group_resumed":
         return [this.#instant(event, { paused_ms: event.pausedMs })];
       case "attempt_started":
-        return this.#attemptStarted(event);
+        return this.#attemptStarted(event, change.call);
       case "attempt_ended":
-        return this.#attemptEnded(event);
+        return this.#attemptEnded(event, change);
       case "slot_completed":
-        return this.#slotCompleted(event);
+        return this.#slotCompleted(event, change.call);
       case "tool_called":
         return this.#toolCalled(event);
       case "credit_lost":
-        return [this.#instant(event, {}), this.#dollars(event.atMs, event.charged.usd)];
+        return [this.#instant(event, {}), this.#dollars(event.atMs)];
       case "child_closed":
-        return [this.#instant(event, { run: event.childRunId }), this.#dollars(event.atMs, event.spent.usd)];
+        return [this.#instant(event, { run: event.childRunId }), this.#dollars(event.atMs)];
       case "child_opened":
         return [this.#instant(event, { run: event.childRunId, reserved_usd: usdOf(event.reserved.usd) })];
       case "retry_scheduled":
@@ -127,34 +130,28 @@ export class Trace {
     ];
   }
 
-  #attemptStarted(event: Extract<LoggedEvent, { event: "attempt_started" }>): TraceEvent[] {
-    const id = callIdOf(event);
-    const [pid, began] = this.#callOf(event, event.atMs - event.queuedMs);
-    this.#attempts.set(attemptIdOf(event), { pid, reservedNanoUsd: event.reserved.usd });
-    this.#reservedNanoUsd += event.reserved.usd;
+  #attemptStarted(event: Extract<LoggedEvent, { event: "attempt_started" }>, call: Call | null): TraceEvent[] {
+    const [pid, began] = this.#processOfCall(call, event, event.atMs - event.queuedMs);
     const args = { queued_ms: event.queuedMs, reserved_usd: usdOf(event.reserved.usd) };
-    const attempt = span("b", CALL, attemptTitle(event), { pid, id, atMs: event.atMs, args });
-    return [...began, attempt, this.#inFlight(event.atMs), this.#dollars(event.atMs, 0)];
+    const attempt = span("b", CALL, attemptTitle(event), { pid, id: callIdOf(event), atMs: event.atMs, args });
+    return [...began, attempt, this.#inFlight(event.atMs), this.#dollars(event.atMs)];
   }
 
-  #attemptEnded(event: Extract<LoggedEvent, { event: "attempt_ended" }>): TraceEvent[] {
-    const attemptId = attemptIdOf(event);
-    const open = this.#attempts.get(attemptId);
+  #attemptEnded(event: Extract<LoggedEvent, { event: "attempt_ended" }>, change: Change<object>): TraceEvent[] {
+    const { call, attempt } = change;
+    const pid = call === null ? undefined : this.#calls.get(call);
     // An attempt that ended before the readable part of the log began, or twice: it has no span to end.
-    if (open === undefined) return [this.#dollars(event.atMs, event.charged.usd)];
-    this.#attempts.delete(attemptId);
-    this.#reservedNanoUsd -= open.reservedNanoUsd;
+    if (attempt === null || pid === undefined) return [this.#dollars(event.atMs)];
     const { outcome, latencyMs: latency_ms, estimated } = event;
     const args = { outcome, code: codeOf(event.reason), latency_ms, estimated, charged_usd: usdOf(event.charged.usd) };
-    const end = span("e", CALL, attemptTitle(event), { pid: open.pid, id: callIdOf(event), atMs: event.atMs, args });
-    return [end, this.#inFlight(event.atMs), this.#dollars(event.atMs, event.charged.usd)];
+    const end = span("e", CALL, attemptTitle(event), { pid, id: callIdOf(event), atMs: event.atMs, args });
+    return [end, this.#inFlight(event.atMs), this.#dollars(event.atMs)];
   }
 
-  #slotCompleted(event: Extract<LoggedEvent, { event: "slot_completed" }>): TraceEvent[] {
+  #slotCompleted(event: Extract<LoggedEvent, { event: "slot_completed" }>, call: Call | null): TraceEvent[] {
     const id = callIdOf(event);
     // A call that ends without an attempt has no beginning yet: its span has no length.
-    const [pid, began] = this.#callOf(event, event.atMs);
-    this.#calls.delete(id);
+    const [pid, began] = this.#processOfCall(call, event, event.atMs);
     const { status, attempts, model, usage } = event;
     const { promptTokens: prompt_tokens, completionTokens: completion_tokens, costNanoUsd } = usage;
     const used = { prompt_tokens, completion_tokens, cost_usd: usdOf(costNanoUsd) };
@@ -184,12 +181,11 @@ export class Trace {
   }
 
   #inFlight(atMs: number): TraceEvent {
-    return counter("calls in flight", atMs, { calls: this.#attempts.size });
+    return counter("calls in flight", atMs, { calls: this.#picture.attemptsInFlight });
   }
 
-  #dollars(atMs: number, spentNanoUsd: number): TraceEvent {
-    this.#spentNanoUsd += spentNanoUsd;
-    return counter("USD", atMs, { spent: usdOf(this.#spentNanoUsd), reserved: usdOf(this.#reservedNanoUsd) });
+  #dollars(atMs: number): TraceEvent {
+    return counter("USD", atMs, { spent: this.#picture.spentUsd, reserved: this.#picture.inFlightUsd });
   }
 
   /** The process of a group, with its name if this is its first event. */
@@ -203,14 +199,13 @@ export class Trace {
   }
 
   /** The process of a call, with the beginning of its span if this is its first event. */
-  #callOf(event: LoggedEvent & CallName, queuedAtMs: number): [number, TraceEvent[]] {
-    const id = callIdOf(event);
-    const known = this.#calls.get(id);
-    // A single call keeps its process even if a later attempt joins a group.
+  #processOfCall(call: Call | null, event: LoggedEvent & CallName, queuedAtMs: number): [number, TraceEvent[]] {
+    const known = call === null ? undefined : this.#calls.get(call);
     if (known !== undefined) return [known, []];
     const [pid, named] = this.#processOf(event.group, queuedAtMs);
-    this.#calls.set(id, pid);
-    return [pid, [...named, span("b", CALL, callTitle(event), { pid, id, atMs: queuedAtMs, args: {} })]];
+    if (call !== null) this.#calls.set(call, pid);
+    const begin = span("b", CALL, callTitle(event), { pid, id: callIdOf(event), atMs: queuedAtMs, args: {} });
+    return [pid, [...named, begin]];
   }
 }
 
@@ -255,11 +250,6 @@ function nameOf({ index, callId }: CallName): object {
 /** A call's id within the run: single calls have their own, a slot has its group and its index. */
 export function callIdOf({ group, index, callId }: LoggedEvent & CallName): string {
   return callId ?? `${group} ${index}`;
-}
-
-/** An attempt's id within the run. */
-export function attemptIdOf(event: LoggedEvent & CallName & { attempt: number }): string {
-  return `${callIdOf(event)} ${event.attempt}`;
 }
 
 /** The code that clients see for a reason; null = no failure. */

@@ -1,7 +1,7 @@
 /**
- * The one reducer from the events of a run's log to what the run looks like: its calls, groups, child runs and money. The run page and
- * `npm run watch` add what they alone show. It has no clock. Events that it does not know change nothing, and after a gap it goes on with
- * what it was told.
+ * The one reducer from the events of a run's log to what the run looks like: its calls, groups, child runs and money. The run page,
+ * `npm run watch` and traces add what they alone show. It has no clock. Events that it does not know change nothing, and after a gap it
+ * goes on with what it was told.
  */
 import { RenewedMap } from "../../renewed/map.ts";
 import { usdOf } from "../../run/money/money.ts";
@@ -97,7 +97,13 @@ export class RunPicture<Shown extends object> {
   /** Takes the event with this number. Null = it has taken this one or a later one before, so a reader may begin again anywhere. */
   add(seq: number, event: PictureEvent): Change<Shown> | null {
     if (seq <= this.lastSeq) return null;
-    this.lastSeq = seq;
+    this.lastSeq = seq - 1;
+    return this.next(event);
+  }
+
+  /** Takes the event after the last one. */
+  next(event: PictureEvent): Change<Shown> {
+    this.lastSeq += 1;
     this.startMs ??= event.atMs;
     this.lastMs = Math.max(this.lastMs, event.atMs);
     switch (event.event) {

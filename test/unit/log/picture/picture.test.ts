@@ -19,7 +19,7 @@ const picture = (bounds: Bounds | null = WIDE) => new RunPicture(() => ({}), bou
 function add(to: RunPicture<object>, events: readonly Facts[], group: string | null = GROUP) {
   return events.map((facts) => {
     const event: PictureEvent = Object.assign({ atMs: to.lastSeq, group }, facts);
-    return to.add(to.lastSeq + 1, event);
+    return to.next(event);
   });
 }
 
