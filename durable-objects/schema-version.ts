@@ -3,6 +3,7 @@
  * landed one is never edited, because objects have run it. Newer code brings the tables of an object to its version when the object
  * begins, and stores the version; older code refuses that object then. See decisions/0016.
  */
+import { newerRows } from "../src/newer-rows.ts";
 
 /** A statement of a version: it makes a table or an index of it, or changes a table that an earlier one has made. */
 export type Migration<Table extends string = string> = {
@@ -34,7 +35,7 @@ export function migrate(
   store: (version: number) => void,
 ): void {
   const known = versionOf(migrations);
-  if (stored > known) throw new Error(`storage has schema ${stored}, this code knows ${known}`);
+  if (stored > known) throw newerRows(stored, known);
   if (stored === known) return;
   const made = tablesIn(storage.sql);
   const ofMade = migrations.filter(({ table }) => made.has(table));

@@ -89,6 +89,8 @@ export type Reason =
   | { reason: "overloaded"; message: string; retryAfterMs: number }
   /** The disk of a gateway on its own machine: it is full, or what is left is kept for what is open. */
   | { reason: "storage_full"; message: string; retryAfterMs: number }
+  /** A later version of the gateway has written the rows of an object. */
+  | { reason: "newer_storage"; message: string }
   | { reason: "upstream_timeout"; upstream: string; timeoutMs: number }
   | { reason: "deadline_exceeded"; deadlineMs: number }
   | { reason: "misconfigured"; variable: string; message: string }
@@ -243,6 +245,7 @@ const WIRE: { readonly [Name in Reason["reason"]]: WireForm } = {
   condition_not_met: final(424, "invalid_request_error"),
   overloaded: retryable(503, "server_error"),
   storage_full: retryable(507, "server_error"),
+  newer_storage: final(503, "server_error"),
   upstream_timeout: retryable(504, "upstream_error"),
   deadline_exceeded: retryable(504, "server_error"),
   misconfigured: final(500, "server_error"),
@@ -362,8 +365,8 @@ function snakeCase(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Retry delay while a secret is missing, ms: an operator needs about this long to set one. */
-const MISSING_SECRET_RETRY_MS = 60_000;
+/** Retry delay while a secret is missing, or a version to be deployed, ms: an operator needs about this long. */
+const OPERATOR_RETRY_MS = 60_000;
 
 function headersOf(reason: Reason, status: number, spent: Spent | null) {
   const headers: Record<string, string> = {};
@@ -375,7 +378,7 @@ function headersOf(reason: Reason, status: number, spent: Spent | null) {
   if (reason.reason === "method_not_allowed") headers["allow"] = reason.allowed;
   if (status === 401) headers["www-authenticate"] = "Bearer";
   if (status === 429 || status === 503 || status === 507) {
-    const stated = "retryAfterMs" in reason ? reason.retryAfterMs : MISSING_SECRET_RETRY_MS;
+    const stated = "retryAfterMs" in reason ? reason.retryAfterMs : OPERATOR_RETRY_MS;
     Object.assign(headers, retryHeaders(stated));
   }
   return headers;

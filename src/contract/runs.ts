@@ -411,7 +411,7 @@ export const unreadRun = atFirstUse(() =>
     .object({
       id: z.string(),
       created_at: z.string().nullable().meta({ description: "null = the list does not know it" }),
-      code: z.enum(["unreadable", "overloaded", "deleted"]),
+      code: z.enum(["unreadable", "newer_storage", "overloaded", "deleted"]),
       message: z.string(),
       retryable: z.boolean(),
     })

@@ -38,6 +38,7 @@ function isFailedCall({ reason }: Reason): boolean {
     case "infeasible":
     case "model_not_allowed":
     case "model_not_found":
+    case "newer_storage":
     case "overloaded":
     case "schema_violation":
     case "storage_full":

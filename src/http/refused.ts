@@ -2,6 +2,7 @@
 import { Refusal, type Reason } from "../errors.ts";
 import { DISK_FULL_RETRY_MS, OBJECT_OUTDATED_RETRY_MS, OBJECT_OVERLOADED_RETRY_MS } from "../limits.ts";
 import { objectFailure } from "../objects/clients/retry.ts";
+import { NEWER_STORAGE } from "../newer-rows.ts";
 
 /** Of an object that is not a run's: calls to those have a message of their own. */
 const OBJECT_OVERLOADED: Reason = {
@@ -34,6 +35,8 @@ export function refusedFor(error: Error): Reason | null {
       return OBJECT_OUTDATED;
     case "full":
       return DISK_FULL;
+    case "newer":
+      return NEWER_STORAGE;
     case "reset":
     case "bug":
       return null;

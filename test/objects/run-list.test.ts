@@ -32,7 +32,7 @@ async function age(run: TestRun): Promise<void> {
   });
 }
 
-it("a list shows a run whose rows newer code has written as unreadable, and takes off the one that has no rows", async () => {
+it("a list says of a run whose rows newer code has written that it did, and takes off the one that has no rows", async () => {
   const runs = [];
   for (let n = 0; n < 4; n++) runs.push(await openRun({ name: `listed ${n}` }));
   const [first, newer, emptied, last] = runs;
@@ -50,9 +50,9 @@ it("a list shows a run whose rows newer code has written as unreadable, and take
   await age(emptied);
   const errors = vi.spyOn(console, "error").mockImplementation(() => {});
   const seen = await listed();
-  expect(runs.map(({ id }) => seen.get(id))).toEqual(["document", "unreadable", "deleted", "document"]);
+  expect(runs.map(({ id }) => seen.get(id))).toEqual(["document", "newer_storage", "deleted", "document"]);
   await expect.poll(async () => (await listed()).has(emptied.id)).toBe(false);
-  expect((await listed()).get(newer.id)).toBe("unreadable");
+  expect((await listed()).get(newer.id)).toBe("newer_storage");
   errors.mockRestore();
   // The files after this one have the same list.
   await directoryOf(env, { id: newer.id, holder: null }).forget(newer.id);

@@ -72,6 +72,7 @@ export const SAMPLES: { [K in Reason["reason"]]: Extract<Reason, { reason: K }> 
   condition_not_met: { reason: "condition_not_met", dependency: "find" },
   schema_violation: { reason: "schema_violation", message: "$.x: expected number", text: '{"x":"1"}' },
   overloaded: { reason: "overloaded", message: "too many calls wait", retryAfterMs: 500 },
+  newer_storage: { reason: "newer_storage", message: "a later version has written it" },
   storage_full: { reason: "storage_full", message: "the disk is full", retryAfterMs: 30_000 },
   upstream_timeout: { reason: "upstream_timeout", upstream: "o", timeoutMs: 1_000 },
   deadline_exceeded: { reason: "deadline_exceeded", deadlineMs: 2_000 },

@@ -78,7 +78,7 @@ const unreadGate = atFirstUse(() =>
     .object({
       name: z.string(),
       key: z.string().nullable(),
-      code: z.enum(["unreadable", "overloaded"]),
+      code: z.enum(["unreadable", "newer_storage", "overloaded"]),
       message: z.string(),
       retryable: z.boolean(),
     })

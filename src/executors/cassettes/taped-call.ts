@@ -8,6 +8,7 @@ import { CASSETTE_LINE_BYTES_MAX, CASSETTE_RETRY_MS } from "../../limits.ts";
 import type { Taken, TapeLine, TapeUse } from "../../objects/methods/cassette-api.ts";
 import type { RunCaller } from "../../objects/clients/caller.ts";
 import { objectFailure } from "../../objects/clients/retry.ts";
+import { NEWER_STORAGE } from "../../newer-rows.ts";
 import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { failed } from "../../providers/classify.ts";
 import type { Upstream } from "../../providers/config/types.ts";
@@ -65,7 +66,9 @@ export class TapedCall {
       return { failure: "rejected", reason };
     } catch (error) {
       console.error(`the tape ${tape} cannot be read`, error);
-      if (objectFailure(error) === "bug") {
+      const failure = objectFailure(error);
+      if (failure === "newer") return { failure: "rejected", reason: NEWER_STORAGE };
+      if (failure === "bug") {
         const message = `the tape "${tape}" could not be read`;
         return { failure: "rejected", reason: { reason: "internal", message } };
       }

@@ -1,6 +1,7 @@
 /** Reads of several gates, each by itself: one that cannot be read takes no other with it. */
 import type { UnreadGate } from "../../contract/operator/upstreams.ts";
 import { objectFailure } from "../../objects/clients/retry.ts";
+import { NEWER_STORAGE } from "../../newer-rows.ts";
 import type { GateKey } from "./gate-keys.ts";
 
 /** A key of an upstream, by the upstream's name. */
@@ -27,7 +28,9 @@ export async function readGates<T>(
 }
 
 function causeOf(error: unknown): Pick<UnreadGate, "code" | "message" | "retryable"> {
-  if (objectFailure(error) === "bug") {
+  const failure = objectFailure(error);
+  if (failure === "newer") return { code: "newer_storage", message: NEWER_STORAGE.message, retryable: false };
+  if (failure === "bug") {
     const message = "its state cannot be read; the gateway's log has the cause";
     return { code: "unreadable", message, retryable: false };
   }

@@ -6,13 +6,14 @@
  * a plain Error that has none of these; an exception that a method throws has only `remote: true`.
  */
 import { OBJECT_RETRY_LIMITS_MS } from "../../limits.ts";
+import { isOfNewerRows } from "../../newer-rows.ts";
 
 /**
  * `reset`: a later call reaches another instance. `overloaded`: more calls make it worse. `outdated`: during a deploy, the
  * object is of another version and does not have the method. `full`: the disk has no room for its rows, as long as nobody
- * frees some. `bug`: it fails each time.
+ * frees some. `newer`: its rows are those of later code, until that is deployed again. `bug`: it fails each time.
  */
-export type ObjectFailure = "reset" | "overloaded" | "outdated" | "full" | "bug";
+export type ObjectFailure = "reset" | "overloaded" | "outdated" | "full" | "newer" | "bug";
 
 /** What the runtime says of a method that the object does not have. */
 const NO_METHOD = /^The RPC receiver does not implement the method /;
@@ -28,6 +29,8 @@ const NO_ROOM = /\bSQLITE_FULL\b/;
 export function objectFailure(error: unknown): ObjectFailure {
   if (isSet(error, "overloaded")) return "overloaded";
   if (error instanceof Error && NO_ROOM.test(error.message)) return "full";
+  // Before the next: where an object does not begin, the runtime says of each call what it says of a restart.
+  if (isOfNewerRows(error)) return "newer";
   if (isSet(error, "retryable") || isSet(error, "durableObjectReset")) return "reset";
   if (error instanceof Error && NO_METHOD.test(error.message)) return "outdated";
   return isPlatforms(error) ? "reset" : "bug";

@@ -1,10 +1,11 @@
 /** The rows of a list of runs: each is read by itself, so that one run that cannot be read takes no other with it. */
 import { Refusal } from "../../errors.ts";
 import { LIST_ROW_MS } from "../../limits.ts";
+import { isOfNewerRows, NEWER_STORAGE } from "../../newer-rows.ts";
 import { objectFailure } from "./retry.ts";
 
 /** Why a list has no document of a run. */
-export type UnreadCause = "unreadable" | "overloaded" | "deleted";
+export type UnreadCause = "unreadable" | "newer_storage" | "overloaded" | "deleted";
 
 /** A run's row: what was read, or why there is nothing. */
 export type RunRow<T> = { document: T } | { cause: UnreadCause };
@@ -18,8 +19,8 @@ export type RowDeps = {
 
 /** What each cause means, and what to do about it. */
 export const UNREAD_MESSAGES: Readonly<Record<UnreadCause, string>> = {
-  unreadable:
-    "the run's object fails when it is read; the Worker's log has the error. Newer code may have written its rows: deploy that again",
+  unreadable: "the run's object fails when it is read; the Worker's log has the error",
+  newer_storage: NEWER_STORAGE.message,
   overloaded: `the run's object has more requests than it can take, or did not answer within ${LIST_ROW_MS} ms; read it again later`,
   deleted: "the run has no data any more; it is taken off the list",
 };
@@ -33,6 +34,7 @@ export async function readRow<T>(id: string, look: () => Promise<T | null>, deps
     const read = look().then((document): RunRow<T> => (document === null ? { cause: "deleted" } : { document }));
     return await Promise.race([read, late]);
   } catch (error) {
+    if (isOfNewerRows(error)) return { cause: "newer_storage" };
     if (isPassing(error)) return { cause: "overloaded" };
     deps.log(`${id} cannot be read`, error);
     return { cause: "unreadable" };

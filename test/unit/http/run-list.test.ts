@@ -105,7 +105,7 @@ const HUNDRED = Array.from({ length: 100 }, (_, n) => ({
 const [UNREADABLE, OVERLOADED, DELETED] = [idOf(7), idOf(50), idOf(99)];
 
 function reply(id: string): unknown {
-  if (id === UNREADABLE) throw Object.assign(new Error("storage has schema 99, this code knows 9"), { remote: true });
+  if (id === UNREADABLE) throw Object.assign(new Error("a row is broken"), { remote: true });
   if (id === OVERLOADED) throw Object.assign(new Error("too many requests"), { overloaded: true });
   return id === DELETED ? null : documentOf(id);
 }
@@ -123,7 +123,18 @@ describe("a list with one unreadable, one overloaded and one deleted run among 1
       [UNREADABLE, "unreadable", false],
     ]);
     expect(unread.every(({ message, created_at }) => message.length > 20 && created_at !== null)).toBe(true);
-    expect(JSON.stringify(unread)).not.toContain("schema 99");
+    expect(JSON.stringify(unread)).not.toContain("a row is broken");
+  });
+
+  it("says what to do about one whose rows later code has written", async () => {
+    const document = (id: string): unknown => {
+      if (id === UNREADABLE) throw new Error("storage has schema 99, this code knows 9");
+      return reply(id);
+    };
+    const { json } = await place({ runs: HUNDRED, document })("limit=100");
+    const { unread } = runList().parse(json);
+    expect(unread.at(-1)).toMatchObject({ id: UNREADABLE, code: "newer_storage", retryable: false });
+    expect(unread.at(-1)?.message).toContain("deploy");
   });
 
   it("has 99 of them from then on: what was deleted is off the list", async () => {

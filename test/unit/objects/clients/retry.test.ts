@@ -49,6 +49,16 @@ describe("an error of a call to an object", () => {
       Object.assign(new Error("database or disk is full: SQLITE_FULL"), { remote: true }),
       "full",
     ],
+    [
+      "an object that does not begin, because later code has written its rows",
+      Object.assign(new Error("storage has schema 2, this code knows 1"), { durableObjectReset: true }),
+      "newer",
+    ],
+    [
+      "the same, of an object that another one called",
+      Object.assign(new Error("storage has schema 12, this code knows 1"), { remote: true }),
+      "newer",
+    ],
     ["a bug", new TypeError("x is undefined"), "bug"],
     ["a bug in the object", Object.assign(new TypeError("x is undefined"), { remote: true }), "bug"],
     ["an error that a method throws", Object.assign(new Error("x"), { remote: true }), "bug"],
@@ -75,7 +85,8 @@ describe("a call to an object", () => {
 
   const thrown = Object.assign(new Error("no such run"), { remote: true });
   const full = Object.assign(new Error("database or disk is full: SQLITE_FULL"), { durableObjectReset: true });
-  it.each([new TypeError("bug"), overloaded(), full, thrown])("is never repeated after %s", async (error) => {
+  const newer = new Error("storage has schema 2, this code knows 1");
+  it.each([new TypeError("bug"), overloaded(), full, newer, thrown])("is never repeated after %s", async (error) => {
     expect(await retried([error])).toEqual({ calls: 1, delaysMs: [], end: error });
   });
 
