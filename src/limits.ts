@@ -835,6 +835,11 @@ export const SETTLE_HANDOVER_MS = 250;
  * replied: that request may have ended with its client. A reply takes a few ms.
  */
 export const PERMIT_GUARD_MS = 250;
+/**
+ * Runs for which an isolate remembers which of their calls share a request: each of them has some under way, or one whose Worker ended
+ * with its client in the middle of its own, of which nobody else hears. A run beyond them shares less, and misses nothing.
+ */
+export const SHARING_RUNS_MAX = 1_000;
 /** Permits in one request to the run object: it bounds the request's size; a run has 512 in flight at most. */
 export const PERMITS_PER_REQUEST_MAX = 512;
 /** Wait advised to a relayed call that was queued for too long, ms. */

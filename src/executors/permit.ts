@@ -5,11 +5,11 @@ import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
 import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
-import { agedRequest, PermitRequests } from "../objects/clients/permit-requests.ts";
+import { agedRequest, decisionsOn, type PermitRequest } from "../objects/clients/permit-requests.ts";
 import { objectFailure } from "../objects/clients/retry.ts";
 import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
 import { returnSettlements, settlementsArrived, takeSettlements } from "../objects/clients/settlements.ts";
-import { Withdrawals } from "../objects/clients/withdrawals.ts";
+import { SharedRequests } from "../objects/clients/shared-requests.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 
 /**
@@ -40,15 +40,16 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
   const { signal } = watch;
   if (signal.aborted) return null;
   const asked = { request, acceptedAtMs: now() - (request.ageMs ?? 0) };
-  let withdrawal: Promise<void> | null = null;
+  let withdrawal: Promise<unknown> | null = null;
   // A grant may be on its way while the client leaves. From here on the call sends nothing, so its permit costs nothing.
   watch.withdraw = () => {
-    const withdrawTogether = (callIds: string[]): Promise<void> => withdrawAll(run, callIds);
-    withdrawal = withdrawals.withdraw(run.runId, request.callId, { send: withdrawTogether, endedWithin });
+    const send = (callIds: readonly string[]): Promise<null[]> => withdrawAll(run, callIds);
+    withdrawal = withdrawals.replyTo(run.runId, request.callId, { send, endedWithin });
   };
   try {
-    const send = (live: () => AcquireRequest[]): Promise<AcquireReply[]> => acquireTogether(run, live);
-    const first = await permitRequests.decisionOn(run.runId, { ...asked, signal }, { now, send, endedWithin });
+    const send = (calls: readonly PermitRequest[]): Promise<AcquireReply[]> =>
+      decisionsOn(calls, now, (live) => acquireTogether(run, live));
+    const first = await permitRequests.replyTo(run.runId, { ...asked, signal }, { send, endedWithin });
     const reply = first.ok === "wait" ? await queuedDecision(run, asked, signal) : first;
     // With its last promise this request ends, and what it sends.
     await withdrawal;
@@ -62,21 +63,23 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
   }
 }
 
-const permitRequests = new PermitRequests();
-const withdrawals = new Withdrawals();
+const permitRequests = new SharedRequests<PermitRequest, AcquireReply>();
+const withdrawals = new SharedRequests<string, null>();
 const now = (): number => Date.now();
 
-/** Withdraws calls of a run in one call to its object, if that knows it: a deploy replaces objects late. */
-async function withdrawAll(run: RunCaller, callIds: string[]): Promise<void> {
+/**
+ * Withdraws calls of a run in one call to its object, if that knows it: a deploy replaces objects late. Never rejects: an object that
+ * cannot be reached notices by itself that the Workers of the calls are gone.
+ */
+async function withdrawAll(run: RunCaller, callIds: readonly string[]): Promise<null[]> {
   const each = (callId: string): Promise<void> => run.callWithRetry<void>((stub) => stub.withdraw(callId));
-  const [only, ...others] = callIds;
-  if (only !== undefined && others.length === 0) return await each(only);
-  try {
-    await run.callWithRetry<void>((stub) => stub.withdrawMany(callIds));
-  } catch (error) {
-    if (objectFailure(error) !== "outdated") throw error;
-    await Promise.all(callIds.map(each));
-  }
+  const [first = "", ...others] = callIds;
+  const together = (): Promise<void> =>
+    others.length === 0 ? each(first) : run.callWithRetry<void>((stub) => stub.withdrawMany([...callIds]));
+  await together().catch(async (error: unknown) => {
+    if (objectFailure(error) === "outdated") await Promise.allSettled(callIds.map(each));
+  });
+  return callIds.map(() => null);
 }
 
 /** Requests permits; settlements that wait in this isolate travel along. */
