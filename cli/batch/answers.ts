@@ -6,10 +6,7 @@ import { createReadStream } from "node:fs";
 import { open, type FileHandle } from "node:fs/promises";
 import { Failure } from "../failure.ts";
 import { parseJson, textOf } from "../text/json.ts";
-import { linesOf } from "../text/lines.ts";
-
-/** Longest line of an answer, bytes: below the longest string of Node. */
-const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+import { linesOf, SENT_LINE_BYTES_MAX } from "../text/lines.ts";
 
 export class Answers {
   #places: Map<string, number>;
@@ -32,7 +29,7 @@ export class Answers {
   /** Adds a file of answers. If a line has two answers, the first counts. */
   async add(path: string): Promise<void> {
     this.#files.push(await open(path));
-    for await (const { number, start, bytes } of linesOf(createReadStream(path), ANSWER_BYTES_MAX)) {
+    for await (const { number, start, bytes } of linesOf(createReadStream(path), SENT_LINE_BYTES_MAX)) {
       const id = textOf(parseJson(bytes.toString("utf8")), "custom_id");
       if (id === null) throw new Failure(`Line ${number} of the server's answers has no custom_id.`);
       const place = this.#places.get(id);

@@ -10,7 +10,7 @@ import { convert, type Converted } from "./input/convert.ts";
 import { deliver } from "./deliver.ts";
 import { Failure } from "../failure.ts";
 import { follow } from "./server/follow.ts";
-import { memberOf, textOf } from "../text/json.ts";
+import { Refusals } from "./server/documents.ts";
 import { printable, shellWord } from "../text/printable.ts";
 import { Problem } from "./server/problem.ts";
 import { countText } from "../text/amounts.ts";
@@ -161,15 +161,10 @@ async function followed(batch: { id: string; spentUsd: number | null }, { api, d
 
 /** Why the input was refused, by the line numbers of the input. No line was run. */
 function refusals(document: Document, converted: Converted) {
-  const data = memberOf(memberOf(document, "errors"), "data");
   const causes = new Causes();
-  for (const error of Array.isArray(data) ? data : []) {
-    const line = memberOf(error, "line");
-    const own = typeof line === "number" ? converted.lines[line - 1] : undefined;
-    causes.add(
-      own === undefined ? "" : String(own),
-      textOf(error, "message") ?? textOf(error, "code") ?? "no reason given",
-    );
+  for (const { line, message, code } of Refusals.parse(document)) {
+    const own = line === null ? undefined : converted.lines[line - 1];
+    causes.add(own === undefined ? "" : String(own), message ?? code ?? "no reason given");
   }
   return causes;
 }

@@ -5,8 +5,9 @@
  */
 import { createHash } from "node:crypto";
 import { open, readFile, rename, rm } from "node:fs/promises";
+import { z } from "zod";
 import { Failure } from "../failure.ts";
-import { isObject, parseJson } from "../text/json.ts";
+import { parseJson } from "../text/json.ts";
 import { printable, shellWord } from "../text/printable.ts";
 
 /**
@@ -40,32 +41,42 @@ export async function readState(output: string): Promise<State | null> {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw new Failure(`Cannot read ${printable(path)}: ${printable(String(error))}`);
   }
-  const state = stateOf(parseJson(text));
-  if (state === null)
+  const state = StateFile.safeParse(parseJson(text));
+  if (!state.success)
     throw new Failure(`${shellWord(path)} is not a valid state file. To start a new batch, use --fresh.`);
-  return state;
+  return state.data;
 }
 
-function stateOf(value: unknown): State | null {
-  if (!isObject(value) || value["version"] !== 1) return null;
-  const { api_url, hash, endpoint, service_tier, attempt, input_file_id, batch_id, settled, spent_usd, cost_usd } =
-    value;
-  if (typeof api_url !== "string" || typeof hash !== "string" || typeof endpoint !== "string") return null;
-  if (typeof attempt !== "string" || typeof settled !== "boolean") return null;
-  const text = (found: unknown) => (typeof found === "string" && found !== "" ? found : null);
-  return {
-    apiUrl: api_url,
+const text = z.string().min(1).nullable().catch(null);
+const usd = z.number().nullable().catch(null);
+
+/** The file, with its fields by the names that they have in memory. */
+const StateFile = z
+  .object({
+    version: z.literal(1),
+    api_url: z.string(),
+    hash: z.string(),
+    endpoint: z.string(),
+    service_tier: text,
+    attempt: z.string(),
+    input_file_id: text,
+    batch_id: text,
+    settled: z.boolean(),
+    spent_usd: usd,
+    cost_usd: usd,
+  })
+  .transform(({ hash, endpoint, attempt, settled, ...file }): State => ({
+    apiUrl: file.api_url,
     hash,
     endpoint,
-    serviceTier: text(service_tier),
+    serviceTier: file.service_tier,
     attempt,
-    inputFileId: text(input_file_id),
-    batchId: text(batch_id),
+    inputFileId: file.input_file_id,
+    batchId: file.batch_id,
     settled,
-    spentUsd: typeof spent_usd === "number" ? spent_usd : null,
-    costUsd: typeof cost_usd === "number" ? cost_usd : null,
-  };
-}
+    spentUsd: file.spent_usd,
+    costUsd: file.cost_usd,
+  }));
 
 /** Replaces the file atomically: a crash leaves the old one. */
 export async function writeState(output: string, state: State): Promise<void> {

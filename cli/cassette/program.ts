@@ -5,10 +5,10 @@ import { Failure } from "../failure.ts";
 import { parseJson } from "../text/json.ts";
 import { countText, usdText } from "../text/amounts.ts";
 import { printable, shellWord } from "../text/printable.ts";
+import { LogEvent, Opened, Run, Tape, TapePage } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, gatewayOf, json, request, type Gateway } from "../gateway/requests.ts";
 import { amountOf, parsed, wrong } from "../options.ts";
-import { listAt, numberAt, textAt } from "../text/table.ts";
-import { clearTape, loadTape, saveTape, tapesAt } from "./tapes.ts";
+import { clearTape, loadTape, saveTape, TAPES } from "./tapes.ts";
 import type { Surroundings } from "../command.ts";
 
 export async function record(args: string[], surroundings: Surroundings): Promise<number> {
@@ -35,7 +35,7 @@ export async function replay(args: string[], surroundings: Surroundings): Promis
   await loadTape(gateway, tape, asked.file, signal);
   const ended = await underRun(gateway, asked, surroundings);
   const misses = await missesOf(gateway, ended.run, signal);
-  const last = misses === 0 ? [] : listAt(await json(gateway, `/cassettes/${tape}`, { signal }), "last_misses");
+  const last = misses === 0 ? [] : Tape.parse(await json(gateway, `/cassettes/${tape}`, { signal })).last_misses;
   const status = ended.status === 0 && misses > 0 ? 1 : ended.status;
   const facts = { tape, file: asked.file, calls: ended.calls, misses, run: ended.run, status };
   if (asked.json) stdout(`${JSON.stringify(facts)}\n`);
@@ -77,13 +77,8 @@ function askedOf(name: string, args: string[]): Asked {
 
 /** The tape to use: of the upstream that is named, or of the only one with a fitting mode. */
 async function chosen(gateway: Gateway, { upstream: named }: Asked, modes: readonly string[], signal: AbortSignal) {
-  const all = (await tapesAt(gateway, signal)).flatMap((tape) =>
-    listAt(tape, "upstreams").map((upstream) => ({
-      tape: textAt(tape, "tape"),
-      name: textAt(upstream, "name"),
-      mode: textAt(upstream, "mode"),
-    })),
-  );
+  const tapes = TapePage.parse(await json(gateway, TAPES, { signal })).data;
+  const all = tapes.flatMap(({ tape, upstreams }) => upstreams.map((upstream) => ({ tape, ...upstream })));
   const fitting = all.filter(({ name, mode }) => modes.includes(mode) && (named === undefined || name === named));
   const [only] = fitting;
   if (only !== undefined && fitting.length === 1) return only;
@@ -105,9 +100,7 @@ async function underRun(gateway: Gateway, { file, program, words, usd, model }: 
     ...(usd === null ? {} : { budget: { usd } }),
     ...(model === undefined ? {} : { default_model: model }),
   };
-  const opened = await json(gateway, "/runs", { json: fields, signal });
-  const run = textAt(opened, "id");
-  const token = textAt(opened, "token");
+  const { id: run, token } = Opened.parse(await json(gateway, "/runs", { json: fields, signal }));
   const own = { ...env };
   // The program may be anybody's: it has its run, and no more.
   delete own["ADMIN_KEY"];
@@ -122,14 +115,13 @@ async function underRun(gateway: Gateway, { file, program, words, usd, model }: 
     );
     child.once("exit", (code) => resolve(code ?? 1));
   }).finally(() => json(gateway, `/runs/${run}/close`, { method: "POST" }).catch(() => undefined));
-  const document = await json(gateway, `/runs/${run}`);
-  const calls = numberAt(document, "stats", "total_queries");
-  return { run, status, calls, usd: numberAt(document, "budget", "usd", "spent") };
+  const { stats, budget } = Run.parse(await json(gateway, `/runs/${run}`));
+  return { run, status, calls: stats.total_queries, usd: budget.usd.spent };
 }
 
 /** Number of the run's calls that were not on the tape, from its log. */
 async function missesOf(gateway: Gateway, run: string, signal: AbortSignal) {
   const response = await request(gateway, `/runs/${run}/log`, { signal, headers: { accept: "application/x-ndjson" } });
   const events = (await response.text()).split("\n").filter((line) => line.includes('"cassette_miss"'));
-  return events.filter((line) => textAt(parseJson(line), "event_type") === "attempt_ended").length;
+  return events.filter((line) => LogEvent.parse(parseJson(line)).event_type === "attempt_ended").length;
 }

@@ -6,27 +6,30 @@ import { pipeline } from "node:stream/promises";
 import { Failure } from "../failure.ts";
 import { memberOf, parseJson } from "../text/json.ts";
 import { countText } from "../text/amounts.ts";
+import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import { printable, shellWord } from "../text/printable.ts";
+import { AnyPage, Tape, TapeLine, TapePage } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, gatewayOf, json, request, type Gateway } from "../gateway/requests.ts";
 import { parsed, wrong } from "../options.ts";
-import { listAt, numberAt, tableText, textAt } from "../text/table.ts";
+import { tableText } from "../text/table.ts";
 import type { Surroundings } from "../command.ts";
 
 const OPTIONS = { json: { type: "boolean", default: false }, ...GATEWAY_OPTIONS } as const;
 
+/** Where the gateway lists the tapes that upstreams name. */
+export const TAPES = "/cassettes";
+
 export async function ls(args: string[], { env, read, stdout, signal }: Surroundings): Promise<number> {
   const { values } = parsed("cassette", args, OPTIONS);
-  const list = await tapesAt(gatewayOf(values, { env, read }, { operator: true }), signal);
-  if (values.json) return (stdout(`${JSON.stringify(list)}\n`), 0);
-  const rows = list.map((tape) => [
-    textAt(tape, "tape"),
-    listAt(tape, "upstreams")
-      .map((upstream) => `${textAt(upstream, "name")}: ${textAt(upstream, "mode")}`)
-      .join(", "),
-    numberAt(tape, "exchanges"),
-    numberAt(tape, "bytes"),
-    numberAt(tape, "unrecorded"),
-    textAt(tape, "recorded_at").slice(0, 16).replace("T", " ") || "–",
+  const reply = await json(gatewayOf(values, { env, read }, { operator: true }), TAPES, { signal });
+  if (values.json) return (stdout(`${JSON.stringify(AnyPage.parse(reply).data)}\n`), 0);
+  const rows = TapePage.parse(reply).data.map(({ tape, upstreams, exchanges, bytes, unrecorded, recorded_at }) => [
+    tape,
+    upstreams.map(({ name, mode }) => `${name}: ${mode}`).join(", "),
+    exchanges,
+    bytes,
+    unrecorded,
+    recorded_at.slice(0, 16).replace("T", " ") || "–",
   ]);
   stdout(tableText(["tape", "upstreams", "exchanges", "bytes", "unrecorded", "recorded"], rows));
   return 0;
@@ -40,14 +43,14 @@ export async function show(args: string[], { env, read, stdout, signal }: Surrou
   const gateway = gatewayOf(values, { env, read }, { operator: true });
   let number = 0;
   const rows: (string | number)[][] = [];
-  for await (const line of linesOf(gateway, tape, signal)) {
+  for await (const line of exchangesOf(gateway, tape, signal)) {
     number += 1;
     if (wanted !== undefined && wanted !== String(number)) continue;
     const exchange = parseJson(line);
     if (wanted !== undefined) return (stdout(values.json ? `${line}\n` : wholeText(exchange)), 0);
     if (values.json) stdout(`${line}\n`);
-    const { endpoint, model, said } = headOf(exchange);
-    rows.push([number, endpoint, model, numberAt(exchange, "answer", "status"), said]);
+    const { endpoint, model, status, said } = headOf(TapeLine.parse(exchange));
+    rows.push([number, endpoint, model, status, said]);
   }
   if (wanted !== undefined)
     throw new Failure(`${printable(tape)} has no exchange ${printable(wanted)}: it has ${number}.`);
@@ -61,7 +64,7 @@ export async function exported(args: string[], { env, read, stdout, stderr, sign
   if (tape === undefined || positionals.length > 1) throw wrong("cassette", "Expected one tape.");
   const gateway = gatewayOf(values, { env, read }, { operator: true });
   if (values.output === "-") {
-    for await (const line of linesOf(gateway, tape, signal)) stdout(`${line}\n`);
+    for await (const line of exchangesOf(gateway, tape, signal)) stdout(`${line}\n`);
     return 0;
   }
   const file = values.output ?? `${tape}.jsonl`;
@@ -78,7 +81,7 @@ export async function load(args: string[], { env, read, stdout, stderr, signal }
     throw wrong("cassette", "Expected a file and a tape.");
   const document = await loadTape(gatewayOf(values, { env, read }, { operator: true }), tape, file, signal);
   if (values.json) stdout(`${JSON.stringify(document)}\n`);
-  else stderr(`${printable(tape)}: ${countText(numberAt(document, "exchanges"))} exchanges\n`);
+  else stderr(`${printable(tape)}: ${countText(Tape.parse(document).exchanges)} exchanges\n`);
   return 0;
 }
 
@@ -88,11 +91,6 @@ export async function clear(args: string[], { env, read, signal }: Surroundings)
   if (tape === undefined || positionals.length > 1) throw wrong("cassette", "Expected one tape.");
   await clearTape(gatewayOf(values, { env, read }, { operator: true }), tape, signal);
   return 0;
-}
-
-/** The tapes that upstreams name. */
-export async function tapesAt(gateway: Gateway, signal: AbortSignal): Promise<unknown[]> {
-  return listAt(await json(gateway, "/cassettes", { signal }), "data");
 }
 
 export async function clearTape(gateway: Gateway, tape: string, signal: AbortSignal): Promise<void> {
@@ -110,7 +108,7 @@ export async function loadTape(gateway: Gateway, tape: string, file: string, sig
 export async function saveTape(gateway: Gateway, tape: string, file: string, signal: AbortSignal): Promise<number> {
   let count = 0;
   const counted = async function* () {
-    for await (const line of linesOf(gateway, tape, signal)) {
+    for await (const line of exchangesOf(gateway, tape, signal)) {
       count += 1;
       yield `${line}\n`;
     }
@@ -120,31 +118,28 @@ export async function saveTape(gateway: Gateway, tape: string, file: string, sig
   return count;
 }
 
-async function* linesOf(gateway: Gateway, tape: string, signal: AbortSignal) {
+async function* exchangesOf(gateway: Gateway, tape: string, signal: AbortSignal): AsyncGenerator<string> {
   const response = await request(gateway, `${pathOf(tape)}/exchanges`, { signal });
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of response.body ?? []) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    yield* lines;
+  for await (const line of linesOf(response.body ?? [], SENT_LINE_BYTES_MAX)) {
+    if (!line.isEnded) throw new Failure("The gateway's answer ended in the middle of an exchange. Try again.");
+    yield textOfLine(line);
   }
-  if (rest !== "") throw new Failure("The gateway's answer ended in the middle of an exchange. Try again.");
 }
 
 function pathOf(tape: string) {
-  return `/cassettes/${encodeURIComponent(tape)}`;
+  return `${TAPES}/${encodeURIComponent(tape)}`;
 }
 
-/** The last that a request says, in one line. */
-function headOf(exchange: unknown) {
-  const cut = memberOf(exchange, "cut");
-  const request = memberOf(exchange, "request");
-  const body = memberOf(request, "body");
-  const said =
-    cut === undefined ? lastText(memberOf(body, "messages") ?? memberOf(body, "input") ?? body) : textAt(cut, "text");
-  const model = textAt(request, "model") || textAt(cut, "model");
-  return { endpoint: textAt(request, "endpoint") || "–", model: printable(model), said: printable(said).slice(0, 70) };
+/** The last that a request says, in one line, and its answer's status. */
+function headOf({ request, cut, answer: { status } }: TapeLine) {
+  const said = cut === undefined ? lastText(messagesIn(request.body)) : cut.text;
+  const model = printable(request.model || (cut?.model ?? ""));
+  return { endpoint: request.endpoint || "–", model, status, said: printable(said).slice(0, 70) };
+}
+
+/** The messages or the input of a request; otherwise the whole of it. */
+function messagesIn(body: unknown): unknown {
+  return memberOf(body, "messages") ?? memberOf(body, "input") ?? body;
 }
 
 function lastText(value: unknown): string {
@@ -155,9 +150,9 @@ function lastText(value: unknown): string {
 }
 
 function wholeText(exchange: unknown) {
-  const answer = memberOf(exchange, "answer");
+  const { answer } = TapeLine.parse(exchange);
   const shown = memberOf(exchange, "request") ?? memberOf(exchange, "cut");
-  const lines = `${JSON.stringify(shown, null, 2)}\n\n${numberAt(answer, "status")}\n${listAt(answer, "chunks").join("")}`;
+  const lines = `${JSON.stringify(shown, null, 2)}\n\n${answer.status}\n${answer.chunks.join("")}`;
   // A model could write what moves the cursor of a terminal.
   return `${lines
     .split("\n")

@@ -1,8 +1,9 @@
 /** Requests of the commands to the gateway: which one, with which credential, and what a failure means. */
 import { findCredential, type Places } from "../credential.ts";
 import { Failure } from "../failure.ts";
-import { memberOf, parseJson, textOf } from "../text/json.ts";
+import { parseJson } from "../text/json.ts";
 import { printable } from "../text/printable.ts";
+import { Named, Refusal, RunPage } from "./documents.ts";
 
 const URL_DEFAULT = "http://127.0.0.1:8787";
 
@@ -75,8 +76,7 @@ export async function request(
     );
   }
   if (response.status === 200 || response.status === 201) return response;
-  const error = memberOf(parseJson(await response.text()), "error");
-  const because = printable(textOf(error, "message") ?? "");
+  const because = printable(Refusal.parse(parseJson(await response.text())).error.message);
   const what = `${method ?? (body === null ? "GET" : "POST")} ${printable(path.replace(/\?.*/, ""))} returned ${response.status}`;
   const hint = response.status === 401 ? ` The credential is from ${gateway.from}.` : "";
   throw new Failure(`${what}${because === "" ? "" : `: ${because}`}.${hint}`);
@@ -99,13 +99,10 @@ export const BEGINNING = /^run_(?:[0-9a-f]{8,63}|(?:eu|fedramp|us)_[0-9a-f]{4,63
 /** The whole id of a run that is named by the beginning of it, as `fanout runs` shows it. */
 export async function wholeId(gateway: Gateway, named: string, signal: AbortSignal): Promise<string> {
   if (!BEGINNING.test(named)) return named;
-  const page = gateway.isRunToken
-    ? { data: [await json(gateway, "/run", { signal })] }
-    : await json(gateway, "/runs?limit=100&view=summary", { signal });
-  const found = Object.values(page)
-    .flat()
-    .map((run) => textOf(run, "id"))
-    .filter((id) => id?.startsWith(named));
+  const runs = gateway.isRunToken
+    ? [Named.parse(await json(gateway, "/run", { signal }))]
+    : RunPage.parse(await json(gateway, "/runs?limit=100&view=summary", { signal })).data;
+  const found = runs.map(({ id }) => id).filter((id) => id.startsWith(named));
   if (found.length > 1)
     throw new Failure(`${printable(named)} is the beginning of ${found.length} ids: give more of it.`);
   return found[0] ?? named;

@@ -1,9 +1,10 @@
 /** `fanout runs`: the operator's list of runs. */
 import { durationText, usdText } from "../text/amounts.ts";
 import { printable } from "../text/printable.ts";
+import { type Run, RunPage } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, ID_CHARS_SHOWN, json } from "../gateway/requests.ts";
 import { amountOf, parsed, wrong } from "../options.ts";
-import { costAndTime, listAt, numberAt, sumAt, tableText, textAt } from "../text/table.ts";
+import { costAndTime, tableText } from "../text/table.ts";
 import type { Surroundings } from "../command.ts";
 
 const USAGE = `Usage: fanout runs [--status S] [--name TEXT] [--search TEXT] [--min-usd X] [--limit N] [--json] ${GATEWAY_USAGE}
@@ -34,13 +35,14 @@ export async function runs(args: string[], { env, read, stdout, stderr, signal }
   if (values.search !== undefined) query.set("search", values.search);
   const least = amountOf("runs", "min-usd", values["min-usd"]);
   if (least !== null) query.set("spent_usd_min", String(least));
-  const page = await json(gateway, `/runs?${query}`, { signal });
-  const found = listAt(page, "data");
-  if (values.json) return (stdout(`${JSON.stringify(page)}\n`), 0);
+  const reply = await json(gateway, `/runs?${query}`, { signal });
+  if (values.json) return (stdout(`${JSON.stringify(reply)}\n`), 0);
+  const page = RunPage.parse(reply);
+  const found = page.data;
   stdout(tableText(HEADER, found.map(rowOf)));
   for (const run of found) stdout(matchText(run));
   stdout(unreadText(page));
-  const spent = found.reduce((sum: number, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
+  const spent = found.reduce((sum, run) => sum + run.budget.usd.spent, 0);
   stderr(
     `${found.length} ${found.length === 1 ? "run" : "runs"} · ${costAndTime(spent, startedAtMs)}${searchedText(page)}\n`,
   );
@@ -48,46 +50,36 @@ export async function runs(args: string[], { env, read, stdout, stderr, signal }
 }
 
 /** Where the searched text is in a run, a line; "" = nothing was searched. */
-function matchText(run: unknown) {
-  const where = textAt(run, "match", "where");
-  return where === ""
-    ? ""
-    : `${textAt(run, "id").slice(0, ID_CHARS_SHOWN)} ${where}: ${printable(textAt(run, "match", "excerpt"))}\n`;
+function matchText({ id, match: { where, excerpt } }: Run): string {
+  return where === "" ? "" : `${id.slice(0, ID_CHARS_SHOWN)} ${where}: ${printable(excerpt)}\n`;
 }
 
 /** How far a search has come; "" = nothing was searched, or all of it. */
-function searchedText(page: unknown) {
-  const runs = numberAt(page, "search", "runs");
+function searchedText({ search: { runs, older, in_part } }: RunPage): string {
   if (runs === 0) return "";
-  const older = numberAt(page, "search", "older");
-  const part = listAt(page, "search", "in_part").length;
   const rest = older > 0 ? `; ${older} older were not` : "";
-  return ` · ${runs} runs searched${rest}${part > 0 ? `; of ${part} only the newest calls` : ""}`;
+  return ` · ${runs} runs searched${rest}${in_part.length > 0 ? `; of ${in_part.length} only the newest calls` : ""}`;
 }
 
 export const HEADER = ["run", "name", "status", "spent", "limit", "calls", "pending", "failed", "age"];
 
 /** The runs that the list could not read, a line each; "" = it has read all. */
-export function unreadText(page: unknown): string {
-  const lines = listAt(page, "unread").map(
-    (run) => `${textAt(run, "id")} ${textAt(run, "code")}: ${textAt(run, "message")}\n`,
-  );
-  const missing = numberAt(page, "missing_parts");
+export function unreadText({ unread, missing_parts: missing }: RunPage): string {
+  const lines = unread.map(({ id, code, message }) => `${id} ${code}: ${message}\n`);
   return `${lines.join("")}${missing > 0 ? `${missing} parts of the list did not answer: runs are missing.\n` : ""}`;
 }
 
-export function rowOf(run: unknown): (string | number)[] {
-  const limit = numberAt(run, "budget", "usd", "limit");
-  const calls = numberAt(run, "stats", "total_queries");
+/** The cells of a run, below `HEADER`. */
+export function rowOf({ id, name, status, created_at, budget: { usd }, stats, metrics }: Run): (string | number)[] {
   return [
-    textAt(run, "id").slice(0, ID_CHARS_SHOWN),
-    textAt(run, "name").slice(0, 30) || "–",
-    textAt(run, "status"),
-    usdText(numberAt(run, "budget", "usd", "spent")),
-    limit === 0 ? "–" : usdText(limit),
-    calls,
-    numberAt(run, "stats", "pending_queries"),
-    sumAt(run, "metrics", "failures"),
-    durationText(Date.now() - Date.parse(textAt(run, "created_at"))),
+    id.slice(0, ID_CHARS_SHOWN),
+    name.slice(0, 30) || "–",
+    status,
+    usdText(usd.spent),
+    usd.limit === 0 ? "–" : usdText(usd.limit),
+    stats.total_queries,
+    stats.pending_queries,
+    Object.values(metrics.failures).reduce((sum, count) => sum + count, 0),
+    durationText(Date.now() - Date.parse(created_at)),
   ];
 }

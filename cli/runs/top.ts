@@ -1,10 +1,11 @@
 /** `fanout top`: active runs and the keys of upstreams, again and again. */
 import { setTimeout as delay } from "node:timers/promises";
 import { usdText } from "../text/amounts.ts";
+import { AnyPage, RunPage, UpstreamPage } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json } from "../gateway/requests.ts";
 import { amountOf, parsed, wrong } from "../options.ts";
 import { HEADER, rowOf, unreadText } from "./runs.ts";
-import { costAndTime, listAt, numberAt, tableText, textAt } from "../text/table.ts";
+import { costAndTime, tableText } from "../text/table.ts";
 import type { Surroundings } from "../command.ts";
 
 const USAGE = `Usage: fanout top [--every SECONDS] [--once] [--json] ${GATEWAY_USAGE}
@@ -40,29 +41,31 @@ export async function top(args: string[], { env, read, stdout, isScreen, signal 
     }
     const upstreams = await json(gateway, "/upstreams", { signal });
     if (values.json)
-      stdout(`${JSON.stringify({ runs: listAt(runs, "data"), upstreams: listAt(upstreams, "data") })}\n`);
-    else stdout(`${isScreen && !values.once ? CLEAR_SCREEN : ""}${screenOf(runs, upstreams, startedAtMs)}`);
+      stdout(`${JSON.stringify({ runs: AnyPage.parse(runs).data, upstreams: AnyPage.parse(upstreams).data })}\n`);
+    else {
+      const screen = screenOf(RunPage.parse(runs), UpstreamPage.parse(upstreams), startedAtMs);
+      stdout(`${isScreen && !values.once ? CLEAR_SCREEN : ""}${screen}`);
+    }
     if (values.once) return 0;
     await delay(everyMs, undefined, { signal }).catch(() => undefined);
     if (signal.aborted) return 130;
   }
 }
 
-function screenOf(runs: unknown, upstreams: unknown, startedAtMs: number) {
-  const found = listAt(runs, "data");
-  const keys = listAt(upstreams, "data").map((key) => [
-    [textAt(key, "name"), textAt(key, "key")].filter((part) => part !== "").join(" "),
-    textAt(key, "class"),
-    numberAt(key, "in_flight"),
-    numberAt(key, "waiting"),
-    numberAt(key, "runs"),
-    textAt(key, "reason") || "–",
+function screenOf(runs: RunPage, upstreams: UpstreamPage, startedAtMs: number): string {
+  const keys = upstreams.data.map(({ name, key, class: kind, in_flight, waiting, runs: users, reason }) => [
+    [name, key].filter((each) => each !== "").join(" "),
+    kind,
+    in_flight,
+    waiting,
+    users,
+    reason || "–",
   ]);
-  const spent = found.reduce((sum: number, run) => sum + numberAt(run, "budget", "usd", "spent"), 0);
-  const reserved = found.reduce((sum: number, run) => sum + numberAt(run, "budget", "usd", "reserved"), 0);
+  const spent = runs.data.reduce((sum, run) => sum + run.budget.usd.spent, 0);
+  const reserved = runs.data.reduce((sum, run) => sum + run.budget.usd.reserved, 0);
   const tables = [
-    `${tableText(HEADER, found.map(rowOf))}${unreadText(runs)}`,
+    `${tableText(HEADER, runs.data.map(rowOf))}${unreadText(runs)}`,
     tableText(["upstream", "class", "in flight", "waiting", "runs", "reason"], keys),
   ];
-  return `${tables.join("\n")}\n${found.length} active runs · ${usdText(reserved)} reserved · ${costAndTime(spent, startedAtMs)}\n`;
+  return `${tables.join("\n")}\n${runs.data.length} active runs · ${usdText(reserved)} reserved · ${costAndTime(spent, startedAtMs)}\n`;
 }

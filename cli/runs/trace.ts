@@ -4,9 +4,10 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { countText } from "../text/amounts.ts";
 import { shellWord } from "../text/printable.ts";
+import { Run } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "../gateway/requests.ts";
 import { parsed, wrong } from "../options.ts";
-import { costAndTime, numberAt, textAt } from "../text/table.ts";
+import { costAndTime } from "../text/table.ts";
 import type { Surroundings } from "../command.ts";
 
 const USAGE = `Usage: fanout trace [RUN] [-o FILE] [--json] ${GATEWAY_USAGE}
@@ -29,8 +30,8 @@ export async function trace(args: string[], { env, read, stdout, stderr, signal 
   const [named] = positionals;
   if (named === undefined && !gateway.isRunToken) throw wrong("trace", "The run is missing.");
   const whole = named === undefined ? undefined : await wholeId(gateway, named, signal);
-  const run = await json(gateway, whole === undefined ? "/run" : `/runs/${encodeURIComponent(whole)}`, { signal });
-  const id = textAt(run, "id");
+  const path = whole === undefined ? "/run" : `/runs/${encodeURIComponent(whole)}`;
+  const { id, budget } = Run.parse(await json(gateway, path, { signal }));
   const response = await request(gateway, `/runs/${encodeURIComponent(id)}/trace.json`, { signal });
   if (values.output === "-") {
     for await (const chunk of response.body ?? []) stdout(Buffer.from(chunk).toString("utf8"));
@@ -45,7 +46,7 @@ export async function trace(args: string[], { env, read, stdout, stderr, signal 
     }
   };
   await pipeline(Readable.from(counted()), createWriteStream(file));
-  const spent = numberAt(run, "budget", "usd", "spent");
+  const { spent } = budget.usd;
   if (values.json) stdout(`${JSON.stringify({ run: id, file, bytes, cost_usd: spent })}\n`);
   else
     stderr(

@@ -2,10 +2,11 @@
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { Failure } from "../failure.ts";
+import { Named } from "../gateway/documents.ts";
 import { BEGINNING, GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "../gateway/requests.ts";
 import { parsed, wrong } from "../options.ts";
+import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import { DISPLAY } from "../places.ts";
-import { textAt } from "../text/table.ts";
 import type { Surroundings } from "../command.ts";
 
 const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_USAGE}
@@ -13,6 +14,9 @@ const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_U
 Shows a run until it ends. RUN: default the run of FANOUT_TOKEN. --json prints each event as one line of JSON; --once prints
 the present state and exits; --plain redraws nothing.
 `;
+
+/** How a line of an event stream begins that has an event: the gateway writes each on one line. */
+const DATA = "data: ";
 
 export async function watch(args: string[], { env, read, stdout, signal }: Surroundings): Promise<number> {
   const { values, positionals } = parsed("watch", args, {
@@ -34,18 +38,16 @@ export async function watch(args: string[], { env, read, stdout, signal }: Surro
   }
   if (named === undefined && !gateway.isRunToken) throw wrong("watch", "The run is missing.");
   const id =
-    named === undefined ? textAt(await json(gateway, "/run", { signal }), "id") : await wholeId(gateway, named, signal);
+    named === undefined
+      ? Named.parse(await json(gateway, "/run", { signal })).id
+      : await wholeId(gateway, named, signal);
   const path = `/runs/${encodeURIComponent(id)}/${values.once ? "log" : "events"}`;
   const headers = { accept: values.once ? "application/x-ndjson" : "text/event-stream" };
   const response = await request(gateway, path, { headers, signal });
-  const decoder = new TextDecoder();
-  let rest = "";
-  for await (const chunk of response.body ?? []) {
-    const lines = (rest + decoder.decode(chunk, { stream: true })).split("\n");
-    rest = lines.pop() ?? "";
-    for (const line of lines) {
-      if (values.once ? line !== "" : line.startsWith("data: ")) stdout(`${values.once ? line : line.slice(6)}\n`);
-    }
+  for await (const line of linesOf(response.body ?? [], SENT_LINE_BYTES_MAX)) {
+    if (!line.isEnded) break;
+    const text = textOfLine(line);
+    if (values.once || text.startsWith(DATA)) stdout(`${values.once ? text : text.slice(DATA.length)}\n`);
   }
   return 0;
 }

@@ -8,10 +8,10 @@ import { pathToFileURL } from "node:url";
 import { Failure } from "../failure.ts";
 import { printable, shellWord } from "../text/printable.ts";
 import { durationText, usdText } from "../text/amounts.ts";
+import { Named, Opened } from "../gateway/documents.ts";
 import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, type Gateway } from "../gateway/requests.ts";
 import { amountOf, parsed, wrong } from "../options.ts";
 import { pageUrl, summaryLine } from "../text/summary.ts";
-import { textAt } from "../text/table.ts";
 import { loadScript, type ScriptEvent } from "./functions.ts";
 import { shownError } from "./thrown.ts";
 import type { Surroundings } from "../command.ts";
@@ -120,7 +120,7 @@ async function openRun(
   if (named !== undefined || (usd === null && isToken)) {
     if (!isToken)
       throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With the operator's key, use --budget.");
-    const own = textAt(await json(gateway, "/run"), "id");
+    const own = Named.parse(await json(gateway, "/run")).id;
     if (named !== undefined && named !== own)
       throw wrong("run", `The token from ${gateway.from} belongs to ${own}, not to ${printable(named)}.`);
     return { id: own, token: gateway.token, isOwn: false };
@@ -134,8 +134,7 @@ async function openRun(
     ...(model === undefined ? {} : { default_model: model }),
     ...(replayFrom === undefined ? {} : { replay_from: replayFrom }),
   };
-  const opened = await json(gateway, "/runs", { json: fields });
-  return { id: textAt(opened, "id"), token: textAt(opened, "token"), isOwn: true };
+  return { ...Opened.parse(await json(gateway, "/runs", { json: fields })), isOwn: true };
 }
 
 /** What a script ended with. It is not isolated: it is the user's own program. */

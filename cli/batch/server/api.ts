@@ -1,7 +1,8 @@
 /** The server's API for batches: files, uploads, batches, and the run with its budget. */
 import { retry, type RetryDeps } from "./retry.ts";
 import { exchange, readText } from "./http.ts";
-import { isObject, memberOf, parseJson, textOf } from "../../text/json.ts";
+import { isObject, parseJson } from "../../text/json.ts";
+import { Budget, Created, OwnRun } from "./documents.ts";
 import { Problem, refused, unreachable } from "./problem.ts";
 import type { Server } from "./server.ts";
 import type { Readable } from "node:stream";
@@ -63,14 +64,12 @@ export class Api {
 
   /** What the run has spent, USD; null if the server does not say. */
   async spentUsd(): Promise<number | null> {
-    const spent = memberOf(memberOf(await this.#own("/budget"), "usd"), "spent");
-    return typeof spent === "number" && Number.isFinite(spent) ? spent : null;
+    return Budget.safeParse(await this.#own("/budget")).data?.usd.spent ?? null;
   }
 
   /** The id of the token's run; null if the server does not say. */
   async runId(): Promise<string | null> {
-    const id = textOf(await this.#own("/run"), "id");
-    return id !== null && /^[\w-]{1,200}$/.test(id) ? id : null;
+    return OwnRun.safeParse(await this.#own("/run")).data?.id ?? null;
   }
 
   /** The reply of one of fanout's own routes; null if there is none. One attempt, because it is only shown. */
@@ -166,7 +165,7 @@ export function segment(id: string): string {
  * @throws {Problem} if there is none.
  */
 export function idOf(document: Document): string {
-  const id = textOf(document, "id");
-  if (id === null || id === "") throw new Problem("The server's reply has no id.", { isTransient: false });
-  return id;
+  const created = Created.safeParse(document);
+  if (!created.success) throw new Problem("The server's reply has no id.", { isTransient: false });
+  return created.data.id;
 }

@@ -1,5 +1,5 @@
 /** Polls a batch until it has ended. */
-import { memberOf, textOf } from "../../text/json.ts";
+import { Batch } from "./documents.ts";
 import { Problem } from "./problem.ts";
 import { Rate, type Progress } from "../progress.ts";
 import type { Api, Document } from "./api.ts";
@@ -32,9 +32,10 @@ export async function follow(
   let pollMs = POLL_MS_MIN;
   for (;;) {
     const document = await api.batch(id);
-    const status = textOf(document, "status");
-    if (status === null) throw new Problem("The server returned a batch without a status.", { isTransient: false });
-    const { total, completed, failed } = countsOf(document);
+    const batch = Batch.safeParse(document);
+    if (!batch.success) throw new Problem("The server returned a batch without a status.", { isTransient: false });
+    const { status, request_counts: counts } = batch.data;
+    const { total, completed, failed } = counts;
     const done = completed + failed;
     // If the server did not say at the beginning what was spent, it is not polled for it.
     const spentNowUsd = spentUsd === null ? null : await api.spentUsd();
@@ -52,15 +53,6 @@ export async function follow(
     await sleep(pollMs);
     pollMs = Math.min(POLL_MS_MAX, pollMs * 1.5);
   }
-}
-
-export function countsOf(document: Document) {
-  const counts = memberOf(document, "request_counts");
-  const count = (name: string) => {
-    const found = memberOf(counts, name);
-    return typeof found === "number" && found > 0 ? Math.floor(found) : 0;
-  };
-  return { total: count("total"), completed: count("completed"), failed: count("failed") };
 }
 
 /** The known statuses of the API; any other is shown as `running`. */

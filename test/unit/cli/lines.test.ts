@@ -56,6 +56,12 @@ describe("linesOf", () => {
     await expect(read("abcd\nabcde\n", { bytesMax: 4, piece: 3 })).rejects.toThrow("Line 2 is longer than 4 bytes.");
   });
 
+  it("tells the last line, which may be cut off, from those with a line end", async () => {
+    const ends = [];
+    for await (const { isEnded } of linesOf([Buffer.from("a\nb\r\nc")])) ends.push(isEnded);
+    expect(ends).toEqual([true, true, false]);
+  });
+
   it("names the line that is not UTF-8", async () => {
     const latin1 = Buffer.concat([Buffer.from("good\n"), Buffer.from("schön", "latin1")]);
     await expect(read(latin1)).rejects.toThrow("Line 2 is not UTF-8 text.");
