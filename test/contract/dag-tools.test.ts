@@ -116,6 +116,45 @@ it("offers a planner the tools of the run, and runs what it plans with them", as
   );
 });
 
+it("has a plan written once for all requests with its key, while its tools are called", async () => {
+  const run = await openRun();
+  const json = { goal: "How much taller is the Tokyo Tower than the Shard?", stream: true };
+  const send = () => run.send("/plan", { json, headers: { "idempotency-key": "heights" } });
+  const [first, again] = [await send(), await send()];
+  const ended = { status: "completed", outputs: { t3: "23" }, plan: { state: "ended", errors: [] } };
+  expect([first.json, again.json]).toMatchObject([ended, ended]);
+  expect([first, again].map(({ headers }) => headers.get("idempotent-replayed"))).toEqual([null, "true"]);
+  expect(tools.calls.map(({ tool_name }) => tool_name)).toEqual(["search", "search", "math"]);
+  expect(world.upstream.counters.requests).toBe(1);
+});
+
+it.each([
+  ["It waits for ever.", "bounded", "7"],
+  ["It waits for a second.", "plain", "3"],
+])("tries the alternative that an examiner's verdict on a change asks for: %s", async (change, taken, result) => {
+  const run = await openRun();
+  const verdict = (is: string) => ({ task: "examine", json: `$.verdict == "${is}"` });
+  const tasks = [
+    { id: "examine", prompt: `As an attacker. Answer with JSON.\n# The change\n${change}` },
+    {
+      id: "fix",
+      prompt: "math(9 + 9)",
+      model: "sim/fail?status=400",
+      alternatives: [
+        { id: "bounded", when: verdict("reject") },
+        { id: "plain", when: verdict("accept") },
+      ],
+    },
+    { id: "bounded", prompt: "math(2 * 3)" },
+    { id: "plain", prompt: "math(1 + 1)" },
+    { id: "end", prompt: "math({{fix.output}} + 1)" },
+  ];
+  const { json } = await run.send("/dag", { json: { tasks } });
+  expect(json).toMatchObject({ status: "completed", outputs: { end: result }, tasks: { fix: { replaced_by: taken } } });
+  const sent = [...world.upstream.counters.sends.keys()].map((text) => text.trim());
+  expect(["math(2 * 3)", "math(1 + 1)"].filter((prompt) => sent.includes(prompt))).toHaveLength(1);
+});
+
 it("fails a task whose input does not fit, and skips what needs it, without a call", async () => {
   const run = await openRun();
   const tasks = [
