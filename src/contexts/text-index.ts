@@ -28,17 +28,24 @@ export class TextIndexer {
 
   /** Takes the next bytes, which may end within a character. Null, or why the text is refused. */
   push(bytes: Uint8Array): TextFault | null {
-    for (const byte of bytes) {
-      if ((byte & 0xc0) !== 0x80) {
-        if (this.#blockChars === CONTEXT_BLOCK_CHARS) {
-          const fault = this.#endBlock();
-          if (fault !== null) return fault;
-        }
-        this.#blockChars += 1;
+    let from = 0;
+    for (let at = 0; at < bytes.length; at += 1) {
+      if (((bytes[at] ?? 0) & 0xc0) === 0x80) continue;
+      if (this.#blockChars === CONTEXT_BLOCK_CHARS) {
+        const fault = this.#take(bytes.subarray(from, at)) ?? this.#endBlock();
+        if (fault !== null) return fault;
+        from = at;
       }
-      if (this.#length === this.#block.length) return NOT_UTF8;
-      this.#block[this.#length++] = byte;
+      this.#blockChars += 1;
     }
+    return this.#take(bytes.subarray(from));
+  }
+
+  /** Takes bytes of the block. */
+  #take(bytes: Uint8Array): TextFault | null {
+    if (this.#length + bytes.length > this.#block.length) return NOT_UTF8;
+    this.#block.set(bytes, this.#length);
+    this.#length += bytes.length;
     return null;
   }
 

@@ -7,7 +7,7 @@ import { Refusal, type Reason } from "../../errors.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { Digest } from "../../files/digest.ts";
 import { chainSources, type ByteSource } from "../../files/source.ts";
-import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX } from "../../limits.ts";
+import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX, CONTEXT_WRITE_BYTES } from "../../limits.ts";
 import type { ContextAdded } from "../../objects/methods/file-api.ts";
 import type { Refused } from "../../objects/methods/types.ts";
 import { pause, SliceCount } from "../../text/bytes/slices.ts";
@@ -110,14 +110,15 @@ async function readUpTo(source: ByteSource, bytesMax: number): Promise<{ bytes: 
   return { bytes: joined, isWhole };
 }
 
-/** One piece of bytes as a source. */
+/** Bytes in memory as a source, in pieces that are indexed one by one. */
 export function bytesSource(bytes: Uint8Array): ByteSource {
-  let isRead = bytes.length === 0;
+  let at = 0;
   return {
     read() {
-      if (isRead) return Promise.resolve({ kind: "end" });
-      isRead = true;
-      return Promise.resolve({ kind: "bytes", bytes });
+      if (at === bytes.length) return Promise.resolve({ kind: "end" });
+      const piece = bytes.subarray(at, at + CONTEXT_WRITE_BYTES);
+      at += piece.length;
+      return Promise.resolve({ kind: "bytes", bytes: piece });
     },
   };
 }
