@@ -14,6 +14,7 @@ import {
 } from "../../contract/pull.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
+import { pause } from "../../text/bytes/slices.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { LONG_POLL_MS } from "../../limits.ts";
@@ -70,13 +71,28 @@ async function heartbeat(c: Context<AppEnv>): Promise<Response> {
   return c.json({ object: "list", leases });
 }
 
+/**
+ * What settles nothing may be sent again and again, by hundreds of workers at once: it is answered one at a time, with other requests between
+ * any two of them.
+ */
 async function complete(c: Context<AppEnv>): Promise<Response> {
+  try {
+    const reply = await completion(c);
+    if (reply.repeated) await pause();
+    return c.json(reply);
+  } catch (error) {
+    await pause();
+    throw error;
+  }
+}
+
+async function completion(c: Context<AppEnv>) {
   const body = await bodyOf(c, parseComplete);
   const { lease_id } = body;
   const completed = completedOf(body);
   const usage = "error" in completed || completed.usage === null ? {} : { usage: completed.usage };
   const done = await served(c, { kind: "complete", leaseId: lease_id, answer: answerFor(completed), ...usage });
-  return c.json({ lease_id, status: "completed", repeated: done.kind === "complete" && done.repeated });
+  return { lease_id, status: "completed", repeated: done.kind === "complete" && done.repeated };
 }
 
 function completedOf({ text, json, message: sent, finish_reason, usage, error }: CompleteBody): Completed {
