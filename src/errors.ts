@@ -303,7 +303,7 @@ function messageOf(r: Reason): string {
   }
 }
 
-/** Which models the run may use instead. Reasons stored by earlier versions do not name any. */
+/** Which models the run may use instead; a reason may name none. */
 function usable({ usableModels = "" }: { usableModels?: string }): string {
   return usableModels === "" ? "" : `; the run may use ${usableModels}`;
 }

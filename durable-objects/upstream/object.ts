@@ -27,7 +27,7 @@ export class UpstreamObject extends DurableObject<object> implements UpstreamApi
 
   templates(): TemplateRow[] {
     const rows = this.#sql.exec<{ model: string; shape: string; body: string }>("SELECT * FROM template").toArray();
-    return rows.map(({ model, shape, body }) => ({ ...stored(JSON.parse(body)), model, shape }));
+    return rows.map(({ model, shape, body }) => ({ ...storedFacts(body), model, shape }));
   }
 
   learn(seen: readonly TemplateRow[]): TemplateRow[] {
@@ -53,9 +53,9 @@ export class UpstreamObject extends DurableObject<object> implements UpstreamApi
   }
 }
 
-/** A stored body. One of an earlier version has no witnesses: it counts as what one unknown tree has seen by now. */
-function stored({ witnesses, ...facts }: TemplateFacts & { witnesses?: readonly Witness[] }): StoredFacts {
-  return { ...facts, witnesses: witnesses ?? [{ ...facts, root: "", seenAtMs: Date.now() }] };
+function storedFacts(body: string): StoredFacts {
+  // Written by this object, with the witnesses.
+  return JSON.parse(body);
 }
 
 type StoredFacts = TemplateFacts & { witnesses: readonly Witness[] };

@@ -1,5 +1,5 @@
 /** What upstreams add to prompts: learned from what they bill, kept for all runs, whatever restarts. */
-import { abortAllDurableObjects, evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -109,17 +109,5 @@ describe("a known template", () => {
     expect(kept.length).toBe(257);
     // Of the two largest, the smaller is what two have seen.
     expect(kept.find(({ model }) => model === "*")).toMatchObject({ excessTokens: 298 });
-  });
-
-  it("that an earlier version stored counts as what one tree has seen", async () => {
-    const old = env.UPSTREAM.getByName("earlier");
-    await old.templates();
-    const facts = { leastTokens: 20_010, excessTokens: 20_000 };
-    await runInDurableObject(old, (_, { storage }) => {
-      storage.sql.exec("INSERT INTO template VALUES ('m', 'chat', ?)", JSON.stringify(facts));
-    });
-    expect(await old.templates()).toMatchObject([{ model: "m", witnesses: [{ root: "", ...facts }] }]);
-    await old.learn([{ model: "m", shape: "chat", root: "a", leastTokens: 30, excessTokens: 20 }]);
-    expect(await old.templates()).toMatchObject([{ model: "m", excessTokens: 20, leastTokens: 20_010 }]);
   });
 });

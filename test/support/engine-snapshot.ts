@@ -35,8 +35,7 @@ export function snapshotOf(state: EngineState): unknown {
     shards: [...state.shards.values()]
       .filter((shard) => shard.totals.attempts + shard.leases.size > 0)
       .sort((a, b) => a.id - b.id)
-      // Meters are dropped once they are reported, and the rows follow with their next write.
-      .map(({ id, totals: { meters: _reported, ...totals }, leases }) => ({
+      .map(({ id, totals, leases }) => ({
         id,
         totals: { ...structuredClone(totals), singleCalls: 0, groupedCalls: 0, windowGroups: 0 },
         leases: [...leases.values()].map((lease) => remembered(lease)),

@@ -307,7 +307,8 @@ export class TreeRun {
     const calls = answer.items.reduce((sum, { attempts }) => sum + attempts, 0);
     assert(mayStart || calls === 0, `${node.id} is overdrawn and starts slots`);
     const { cost, prompt_tokens, completion_tokens } = answer.usage;
-    addAmounts(node.charged, { usd: Math.round(cost * 1e9), calls, prompt_tokens, completion_tokens });
+    const tokens = { prompt_tokens, completion_tokens, new_tokens: prompt_tokens + completion_tokens };
+    addAmounts(node.charged, { usd: Math.round(cost * 1e9), calls, ...tokens });
   }
 
   async #end(node: Node, { how }: Op<"end">, ending: (() => void)[]): Promise<void> {

@@ -280,7 +280,7 @@ function reasonColumn({ reason, ...record }: SlotRecord): string | null {
   const { replay, savedNanoUsd, cacheHitTokens, reasoningTokens } = record;
   const tells = cacheHitTokens !== undefined || reasoningTokens !== undefined;
   if (replay === undefined && savedNanoUsd === undefined && !tells) return null;
-  // Every form begins with one of the marks, which earlier versions know, too.
+  // Every form begins with one of the marks, which no reason begins with.
   const saved = replay === undefined ? (savedNanoUsd ?? null) : savedNanoUsd;
   return JSON.stringify({ replay, savedNanoUsd: saved, cacheHitTokens, reasoningTokens });
 }

@@ -65,9 +65,8 @@ async function lookAtSubtree(objects: Objects, rootId: string) {
       if (look === null) continue;
       level.push(...look.openChildren);
       for (const dimension of DIMENSIONS) {
-        // An object of an earlier version counts no new tokens.
-        budget[dimension].spent += look.spent[dimension] ?? 0;
-        budget[dimension].in_flight += look.inFlight[dimension] ?? 0;
+        budget[dimension].spent += look.spent[dimension];
+        budget[dimension].in_flight += look.inFlight[dimension];
       }
     }
   }

@@ -153,7 +153,7 @@ function going(course: Course, toolUse: UsedTools): Onward {
   return { course: { ...course, toolUse }, continues: true };
 }
 
-/** The results that an executor reports; null if it is of an earlier version, and reports something else. */
+/** The results that an executor reports; null if it reports something else. */
 function resultsIn(text: string, count: number): string[] | null {
   let results: unknown;
   try {

@@ -15,7 +15,7 @@ export function judged(outcome: Outcome, { schemaRetries }: Checking): Outcome {
   const { checked, text, latencyMs } = outcome;
   const failed = { kind: "failure" as const, answered: true, retryAfterMs: null, latencyMs };
   if (checked === undefined) {
-    const message = "the executor of this call is of an earlier version and did not check the answer";
+    const message = "the executor of this call did not check the answer";
     return { ...failed, class: "transient", reason: { reason: "internal", message } };
   }
   if (checked.violation === null) return outcome;

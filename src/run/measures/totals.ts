@@ -13,15 +13,15 @@ export type Totals = {
   /** Calls that an attempt has completed, and calls whose last attempt failed. Ends without an attempt do not count. */
   completed: number;
   failed: number;
-  /** Calls that failed, with or without an attempt, by the code of their error; absent = none did, or an earlier version counted. */
+  /** Calls that failed, with or without an attempt, by the code of their error; absent = none did. */
   failures?: Record<string, number>;
-  /** When the last attempt ended, epoch ms; absent = none has, or an earlier version counted. */
+  /** When the last attempt ended, epoch ms; absent = none has. */
   lastCallMs?: number;
   /** Attempts whose cost is unknown, so that their charge is estimated. */
   estimated: number;
   /** Attempts for which the upstream billed more than was reserved. */
   overruns: number;
-  /** How much they billed more; absent = none did, or an earlier version has counted them. */
+  /** How much they billed more; absent = none did. */
   overrun?: Amounts;
   /** Sum of attempt latencies; time with at least one attempt in flight; most in flight at once. */
   sequentialMs: number;
@@ -39,8 +39,6 @@ export type Totals = {
   times?: CallTimes;
   /** What was counted at each gate, for `GET /metrics`; absent = nothing. Not summed: each gate has its own. */
   metered?: Record<string, ShardMeter>;
-  /** The same as an earlier version has counted it, as far as no gate knows it; absent = nothing. */
-  meters?: Record<string, MeterSheet>;
 };
 
 /**

@@ -27,8 +27,7 @@ export function allocate(
   for (const dimension of DIMENSIONS) {
     const share = equalShare(parent, dimension, { shares, shared: siblings[dimension] });
     limits[dimension] = requested[dimension] ?? share;
-    // A Worker of an earlier version names no new tokens.
-    if (requested[dimension] == null && share !== null) equal.push(dimension);
+    if (requested[dimension] === null && share !== null) equal.push(dimension);
   }
   const reservation = reservationFor(limits);
   const short = parent.shortfall(reservation);

@@ -11,10 +11,6 @@ export type Amounts = Record<Dimension, number>;
 /** A limit per dimension; null = none. */
 export type Limits = Record<Dimension, number | null>;
 
-/** Amounts from the rows of an earlier version, or from one that still runs: it counts no new tokens. */
-export type StoredAmounts = Omit<Amounts, "new_tokens"> & Partial<Pick<Amounts, "new_tokens">>;
-export type StoredLimits = Omit<Limits, "new_tokens"> & Partial<Pick<Limits, "new_tokens">>;
-
 export const DIMENSIONS: readonly Dimension[] = ["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"];
 export const NO_LIMITS: Limits = {
   usd: null,
@@ -28,15 +24,9 @@ export function zeroAmounts(): Amounts {
   return { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
 }
 
-/** Amounts with every dimension: where new tokens were not counted, every token counts as new. */
-export function amountsOf(stored: StoredAmounts): Amounts {
-  return { ...stored, new_tokens: stored.new_tokens ?? stored.prompt_tokens + stored.completion_tokens };
-}
-
 /** Adds `more` to `sum` in place, `times` times. */
-export function addAmounts(sum: Amounts, more: StoredAmounts, times = 1): void {
-  const added = amountsOf(more);
-  for (const dimension of DIMENSIONS) sum[dimension] += added[dimension] * times;
+export function addAmounts(sum: Amounts, more: Amounts, times = 1): void {
+  for (const dimension of DIMENSIONS) sum[dimension] += more[dimension] * times;
 }
 
 export class Ledger {
@@ -52,8 +42,8 @@ export class Ledger {
   readonly #attempts = new RenewedMap<string, Amounts>();
   readonly #children = new Map<string, Amounts>();
 
-  constructor(limits: StoredLimits) {
-    this.#limits = { ...NO_LIMITS, ...limits };
+  constructor(limits: Limits) {
+    this.#limits = { ...limits };
   }
 
   get limits(): Limits {
@@ -89,14 +79,13 @@ export class Ledger {
   }
 
   /** Takes over an attempt's reservation from storage. It is not checked against the limits: that was done before. */
-  restore(id: string, stored: StoredAmounts): void {
-    const amounts = amountsOf(stored);
-    this.#attempts.set(id, amounts);
+  restore(id: string, amounts: Amounts): void {
+    this.#attempts.set(id, { ...amounts });
     addAmounts(this.reserved, amounts);
   }
 
   /** Adds what was spent before this object started, and how much of it was above reservations. */
-  restoreSpent(amounts: StoredAmounts, overrun: StoredAmounts = zeroAmounts()): void {
+  restoreSpent(amounts: Amounts, overrun: Amounts = zeroAmounts()): void {
     addAmounts(this.spent, amounts);
     addAmounts(this.overrun, overrun);
   }
@@ -128,24 +117,21 @@ export class Ledger {
   }
 
   /** Reserves a child run's whole budget. False, with nothing changed, when it does not fit or the child has one. */
-  reserveForChild(childId: string, stored: StoredAmounts): boolean {
-    const amounts = amountsOf(stored);
+  reserveForChild(childId: string, amounts: Amounts): boolean {
     if (this.#children.has(childId) || this.shortfall(amounts) !== null) return false;
     this.restoreChild(childId, amounts);
     return true;
   }
 
   /** Takes over a child's reservation from storage. It is not checked against the limits. */
-  restoreChild(childId: string, stored: StoredAmounts): void {
-    const amounts = amountsOf(stored);
-    this.#children.set(childId, amounts);
+  restoreChild(childId: string, amounts: Amounts): void {
+    this.#children.set(childId, { ...amounts });
     addAmounts(this.reservedByChildren, amounts);
     addAmounts(this.reserved, amounts);
   }
 
   /** Changes a child's reservation. False, with nothing changed, when more does not fit or the child is not open. */
-  resizeChild(childId: string, stored: StoredAmounts): boolean {
-    const amounts = amountsOf(stored);
+  resizeChild(childId: string, amounts: Amounts): boolean {
     const before = this.#children.get(childId);
     if (before === undefined) return false;
     for (const dimension of DIMENSIONS) {
@@ -163,9 +149,7 @@ export class Ledger {
    * what upstreams have billed the child above its reservations; null when the child is not open.
    * @param overrun That bill; absent = it is not known, and all that was spent counts.
    */
-  settleChild(childId: string, told: StoredAmounts, above: StoredAmounts | null = null): Amounts | null {
-    const spent = amountsOf(told);
-    const overrun = above === null ? null : amountsOf(above);
+  settleChild(childId: string, spent: Amounts, overrun: Amounts | null = null): Amounts | null {
     const reserved = this.#children.get(childId);
     if (reserved === undefined) return null;
     this.#dropChild(childId, reserved);
@@ -176,8 +160,8 @@ export class Ledger {
   }
 
   /** Takes over a child that has ended from storage. */
-  restoreEndedChild(reserved: StoredAmounts, counted: StoredAmounts): void {
-    this.restoreSpent(counted, this.#over(amountsOf(counted), amountsOf(reserved)));
+  restoreEndedChild(reserved: Amounts, counted: Amounts): void {
+    this.restoreSpent(counted, this.#over(counted, reserved));
   }
 
   /**
@@ -188,7 +172,7 @@ export class Ledger {
       const limit = limits[dimension];
       if (limit !== null && limit !== this.#limits[dimension] && limit < this.committed(dimension)) return dimension;
     }
-    this.#limits = { ...NO_LIMITS, ...limits };
+    this.#limits = { ...limits };
     return null;
   }
 

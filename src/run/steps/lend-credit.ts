@@ -2,7 +2,7 @@
  * How much credit an instance of the gateway gets: nothing while anything waits, and never more than a small share of what
  * is left, so that losing all credits costs at most that share.
  */
-import { amountsOf, DIMENSIONS, NO_LIMITS, zeroAmounts, type Amounts, type Limits } from "../money/ledger.ts";
+import { DIMENSIONS, NO_LIMITS, zeroAmounts, type Amounts, type Limits } from "../money/ledger.ts";
 import { CREDIT_CALLS_MIN, CREDIT_PERMITS_MAX, CREDIT_PERMITS_MIN, CREDIT_TTL_MS, CREDITS_MAX } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
 import { reservationId, type Credit, type StoredCredit } from "../credit/credits.ts";
@@ -26,7 +26,7 @@ export function openCredit(state: EngineState, request: CreditRequest, nowMs: nu
   const permits = permitsFor(state, credit);
   if (mustReturn(state, credit, nowMs) || permits < CREDIT_PERMITS_MIN) return null;
   const wanted = wantedAmounts(state, credit);
-  const need = amountsOf(request.need);
+  const { need } = request;
   const covers = DIMENSIONS.every(
     (dimension) => state.ledger.limits[dimension] === null || wanted[dimension] >= need[dimension] * CREDIT_CALLS_MIN,
   );
@@ -65,9 +65,8 @@ export function mustReturn(state: EngineState, { upstreams, isRecalled }: Credit
 
 /** Takes over the credits of an earlier instance of the object, each with its reservation and a new term. */
 export function restoreCredits(state: EngineState, rows: readonly StoredCredit[], nowMs: number): void {
-  const stored = rows.map((row) => ({ ...row, granted: amountsOf(row.granted), left: amountsOf(row.left) }));
-  state.credits.restore(stored, nowMs + CREDIT_TTL_MS);
-  for (const { id, left } of stored) state.ledger.restore(reservationId(id), left);
+  state.credits.restore(rows, nowMs + CREDIT_TTL_MS);
+  for (const { id, left } of rows) state.ledger.restore(reservationId(id), left);
 }
 
 /** Changes what a credit reserves. A caller that raises it has checked that there is room. */

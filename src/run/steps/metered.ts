@@ -10,7 +10,7 @@ import type { RunMeter } from "../../gate/meters.ts";
 import { METER_MODEL_CHARS_MAX, MODELS_COUNTED_MAX } from "../../limits.ts";
 import type { AttemptInFlight, Shard } from "../leases/shard.ts";
 import type { EngineState } from "../state.ts";
-import type { ShardMeter, Totals } from "../measures/totals.ts";
+import type { ShardMeter } from "../measures/totals.ts";
 
 /** Counts an attempt that has ended. */
 export function meter(
@@ -139,17 +139,4 @@ export function owedGates(state: EngineState): string[] {
 export function announced(state: EngineState, gateName: string): void {
   state.upstreams.get(gateName)?.announced();
   for (const metered of metersAt(state, gateName)) delete metered.isOwed;
-}
-
-/** The totals of a row: what an earlier version has counted and not reported is all that no gate knows. */
-export function withMeters({ meters, ...totals }: Totals): Totals {
-  if (meters === undefined) return totals;
-  const metered = { ...totals.metered };
-  for (const [gate, sheet] of Object.entries(meters)) {
-    const at = (metered[gate] ??= { number: 0, sheet: {} });
-    addSheet(at.sheet, sheet, Infinity);
-    at.number += 1;
-    at.isOwed = true;
-  }
-  return { ...totals, metered };
 }

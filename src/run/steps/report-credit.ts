@@ -3,7 +3,7 @@
  * run, with the log, totals and coalescing windows of any other. One that is still in flight leaves the credit with its
  * reservation; one that has ended uses of the credit only what it cost.
  */
-import { amountsOf, DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
+import { DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
 import type { CallFacts } from "../../call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
@@ -98,7 +98,7 @@ function applyChange(
   if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);
   // What it did not cost goes back to the credit. An upstream that billed more than was reserved takes it from there.
-  const reserved = amountsOf(call.amounts);
+  const { amounts: reserved } = call;
   const back = limited(state, (dimension) => reserved[dimension] - (settled?.charge[dimension] ?? 0));
   setLeft(
     state,
@@ -113,8 +113,7 @@ function start(
   { call, target, reportedAtMs }: { call: CreditedCall; target: Target; reportedAtMs: number },
   atMs: number,
 ): void {
-  const { callId, facts, onLost, capTokens, capKind, label } = call;
-  const amounts = amountsOf(call.amounts);
+  const { callId, facts, onLost, capTokens, capKind, label, amounts } = call;
   // The times of its window count from the report, however long ago it started.
   const { group: window, position: windowPosition } = state.window.joinReported(credit.id, label, reportedAtMs);
   const single: SingleCall = {

@@ -12,22 +12,15 @@ import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Targ
 import { groupSeqOf, indexOf, isFinalState } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { StoredProviderPage } from "./provider-settle.ts";
-import { withMeters } from "./metered.ts";
 import { stopIn } from "../gates/outcome.ts";
-import { amountsOf } from "../money/ledger.ts";
 import { zeroTotals } from "../measures/totals.ts";
 
 /** Takes over a shard's totals, with all that the run had spent before. `restoreLease` takes over its leases. */
 export function restoreShard(state: EngineState, id: number, stored: StoredShard): Shard {
   const shard = state.shard(id);
-  // Totals written by an earlier version may lack counters that were added since.
-  shard.totals = withMeters({ ...zeroTotals(), ...stored.totals });
-  const { totals } = shard;
-  totals.spent = amountsOf(totals.spent);
-  if (totals.overrun !== undefined) totals.overrun = amountsOf(totals.overrun);
-  // How much overruns of an earlier version came to is not known, but it was part of what was spent.
-  if (totals.overruns > 0) totals.overrun ??= { ...totals.spent };
-  state.ledger.restoreSpent(totals.spent, totals.overrun);
+  // A counter that is added to this one lacks in the rows that were stored before.
+  shard.totals = { ...zeroTotals(), ...stored.totals };
+  state.ledger.restoreSpent(shard.totals.spent, shard.totals.overrun);
   return shard;
 }
 
@@ -109,7 +102,7 @@ function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, 
     slotId,
     attempt,
     target,
-    amounts: amountsOf(amounts),
+    amounts,
     startedAtMs,
     queuedMs,
     expiresAtMs,

@@ -1,9 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { admit } from "../../../../src/run/money/admit.ts";
 import { chargeFor } from "../../../../src/run/money/charge.ts";
-import { amountsOf, Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../../src/run/money/ledger.ts";
-import { restoreShard } from "../../../../src/run/steps/restore.ts";
-import { zeroTotals } from "../../../../src/run/measures/totals.ts";
+import { Ledger, NO_LIMITS, zeroAmounts, type Limits } from "../../../../src/run/money/ledger.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { alike, failure, makeFacts, PLAIN_PRICE, seeded, success, TestEngine } from "../../../support/engine.ts";
 
@@ -15,7 +13,7 @@ describe("new tokens", () => {
   it("are reserved as prompt and completion, and charged without what the cache had", () => {
     const admitted = admit(call, PLAIN_PRICE, ledgerOf({ new_tokens: 1_000 }));
     expect(admitted).toMatchObject({ kind: "reserve", amounts: { new_tokens: 150 }, capTokens: 50 });
-    const reserved = { amounts: amountsOf({ ...zeroAmounts(), new_tokens: 150 }), price: null, priced: {} };
+    const reserved = { amounts: { ...zeroAmounts(), new_tokens: 150 }, price: null, priced: {} };
     const usage = { promptTokens: 90, cachedTokens: 60, completionTokens: 20 };
     expect(chargeFor(success(usage), reserved).charge).toMatchObject({ prompt_tokens: 90, new_tokens: 50 });
     // An answer that says more is cached than was sent.
@@ -43,17 +41,6 @@ describe("new tokens", () => {
       kind: "refuse",
     });
     expect(admit({ ...call, unbounded }, PLAIN_PRICE, ledgerOf({ usd: 9_000 })).kind).toBe("reserve");
-  });
-
-  it("of rows that do not count them are all tokens", () => {
-    const { new_tokens: _, ...spent } = { ...zeroAmounts(), prompt_tokens: 70, completion_tokens: 30 };
-    expect(amountsOf(spent).new_tokens).toBe(100);
-    const engine = new TestEngine({ limits: { new_tokens: 500 } });
-    const totals = JSON.parse(JSON.stringify({ ...zeroTotals(), spent }));
-    const shard = restoreShard(engine.state, 0, { totals, leases: [] });
-    expect([engine.state.ledger.spent.new_tokens, shard.totals.spent.new_tokens]).toEqual([100, 100]);
-    const { new_tokens: __, ...limits } = NO_LIMITS;
-    expect(new Ledger(limits).remaining("new_tokens")).toBeNull();
   });
 
   it("never exceed their limit in 1,000 histories, whatever is cached, lost or refused", () => {

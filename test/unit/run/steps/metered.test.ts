@@ -88,16 +88,6 @@ describe("what a run has counted", () => {
     expect(meterAt(next, "acme", RUN, LATER_MS)).toEqual({ ...meterAt(state, "acme", RUN, LATER_MS), state: "idle" });
   });
 
-  it("has what an earlier version had not reported", () => {
-    const { state } = new TestEngine({ hasGates: true });
-    const outcomes = { success: { calls: 3, promptTokens: 1, completionTokens: 1, costNanoUsd: 9 } };
-    const histogram = { counts: [], sumMs: 0 };
-    const sheet = { "acme/gpt-x": { outcomes, latency: histogram, queue: histogram } };
-    restoreShard(state, 0, { totals: { ...state.shard(0).totals, meters: { acme: sheet } }, leases: [] });
-    expect(meterAt(state, "acme", RUN, LATER_MS).sheet["acme/gpt-x"]?.outcomes).toEqual(outcomes);
-    expect(owedGates(state)).toEqual(["acme"]);
-  });
-
   it("has the charge of a lost credit, and no attempt for it", () => {
     const { state } = new TestEngine({ limits: { usd: 1_000 }, hasGates: true });
     const left = { usd: 70, calls: 2, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
