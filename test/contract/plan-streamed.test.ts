@@ -250,10 +250,10 @@ it("finds the graph of its Idempotency-Key before a planner is asked, also while
   const asked = planner.asked.length;
   const left = run.send("/plan", { json: body, headers, signal: leaving.signal }).catch(() => null);
   await planner.awaited();
-  planner.write('{"id": "t1", "prompt": "first of a key"}\n');
-  await expect.poll(() => world.upstream.counters.sends.has("first of a key"), { timeout: 30_000 }).toBe(true);
   leaving.abort();
   await left;
+  planner.write('{"id": "t1", "prompt": "first of a key"}\n');
+  await expect.poll(() => world.upstream.counters.sends.has("first of a key"), { timeout: 30_000 }).toBe(true);
   const again = run.send("/plan", { json: body, headers });
   planner.write('{"id": "t2", "prompt": "{{t1.output}} and more"}\n');
   planner.end();
