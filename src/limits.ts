@@ -1910,6 +1910,8 @@ export const PREFIXES_KEPT = 1_000;
  * them are a slice.
  */
 export const CONTEXT_WRITE_BYTES = 64 * 1024;
+/** Bytes of a context that are split between two looks whether a pause is due: they may be as many lines, of half a microsecond each. */
+export const SPLIT_PIECE_BYTES = 16 * 1024;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
 export const CHUNK_CHARS_MAX = 1_000_000;
 export const CHUNK_CHARS_DEFAULT = 8_000;

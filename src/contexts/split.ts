@@ -31,12 +31,16 @@ export class Splitter {
   readonly #size: number;
   readonly #overlap: number;
   readonly #levelMax: number;
+  /** Whether it matters what a line is: all are alike for a split by lines. */
+  readonly #looks: boolean;
   readonly #found: (chunk: Chunk) => void;
   /** The chunk that grows begins here; the one before it ended at `#ended`. */
   #from = 0;
   #ended = 0;
   /** Where the text so far ends. */
   #at = 0;
+  /** Lines that have ended. */
+  #ends = 0;
   /** The beginnings of all lines, and by how good a place they are to end a chunk. */
   readonly #lines = new LineStarts();
   readonly #byLevel = Array.from(Object.values(LEVELS), () => new LineStarts());
@@ -53,11 +57,18 @@ export class Splitter {
     this.#size = size;
     this.#overlap = overlap;
     this.#levelMax = LEVELS[by];
+    this.#looks = this.#levelMax > LEVELS.lines;
     this.#found = found;
   }
 
-  /** Takes the next piece, which ends with a whole character. */
-  push(piece: string): void {
+  /** Takes the next piece, which ends with a whole character. Returns how many lines ended in it: each is work of its own. */
+  push(piece: string): number {
+    const linesBefore = this.#ends;
+    this.#take(piece);
+    return this.#ends - linesBefore;
+  }
+
+  #take(piece: string): void {
     let from = 0;
     if (this.#afterReturn && piece.length > 0) {
       this.#afterReturn = false;
@@ -87,14 +98,16 @@ export class Splitter {
 
   /** Adds characters to the line. A line that is too long is cut as it comes, so that no more than a chunk is known of it. */
   #add(text: string, chars: number): void {
+    this.#at += chars;
+    if (!this.#looks) return;
     if (this.#look.length < LOOK_CHARS) this.#look += text.slice(0, LOOK_CHARS);
     this.#isBlankLine &&= text.trim() === "";
-    this.#at += chars;
   }
 
   #endLine(): void {
+    this.#ends += 1;
     this.#startLine();
-    if (FENCE.test(this.#look)) this.#isFenced = !this.#isFenced;
+    if (this.#looks && FENCE.test(this.#look)) this.#isFenced = !this.#isFenced;
     this.#afterBlank = this.#isBlankLine;
     this.#look = "";
     this.#isBlankLine = true;
@@ -105,11 +118,15 @@ export class Splitter {
   /** Notes the beginning of the line, now that its first characters are known. */
   #startLine(): void {
     if (this.#lineFrom === this.#at) return;
+    this.#lines.push(this.#lineFrom);
+    this.#byLevel[this.#looks ? this.#levelOfLine() : this.#levelMax]?.push(this.#lineFrom);
+  }
+
+  #levelOfLine(): number {
     const isHeading = !this.#isFenced && HEADING.test(this.#look);
     const isParagraph = this.#afterBlank && !this.#isBlankLine;
     const level = isHeading ? LEVELS.markdown : isParagraph ? LEVELS.paragraphs : LEVELS.lines;
-    this.#lines.push(this.#lineFrom);
-    this.#byLevel[Math.min(level, this.#levelMax)]?.push(this.#lineFrom);
+    return Math.min(level, this.#levelMax);
   }
 
   /** Ends the chunk at its best place. */

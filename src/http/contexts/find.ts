@@ -13,9 +13,17 @@ import { isLong, SharedPrefixes } from "../../contexts/shared-prefixes.ts";
 import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
-import { CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX, FILE_PAGE_BYTES, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
+import {
+  CHUNK_PLACE,
+  CONTEXTS_PER_REQUEST_MAX,
+  FILE_PAGE_BYTES,
+  ITEMS_PER_BATCH_MAX,
+  SLICE_PIECE_CHARS,
+  SPLIT_PIECE_BYTES,
+} from "../../limits.ts";
 import { hashOf } from "../../objects/clients/dedupe-key.ts";
 import { readText } from "../../objects/clients/context-text.ts";
+import { inSlices, pause, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
 
 /** A call that may refer to a context. */
 type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
@@ -236,15 +244,39 @@ async function chunksOf(objects: Objects, runId: string, record: ContextRecord, 
     for (const chunk of chunksByChars(record.chars, split)) add(chunk);
     return chunks;
   }
-  const splitter = new Splitter(split, add);
-  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  const splitting = new PagedSplit(split, add);
   const { id, object, bytes } = record;
   for (let from = 0; from < bytes; from += FILE_PAGE_BYTES) {
     const to = Math.min(bytes, from + FILE_PAGE_BYTES);
     const page = await readText(objects, runId, { id, from, to, ...(object === null ? {} : { object }) });
     if (page === null) throw new Refusal(noContext(id));
-    splitter.push(decoder.decode(page, { stream: to < bytes }));
+    await inSlices(splitting.page(page, to === bytes), pause);
   }
-  splitter.end();
+  splitting.end();
   return chunks;
+}
+
+/** A split of a text whose bytes come in pages. */
+export class PagedSplit {
+  readonly #splitter: Splitter;
+  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  readonly #slice = new SliceCount();
+
+  constructor(split: Split, found: (chunk: Chunk) => void) {
+    this.#splitter = new Splitter(split, found);
+  }
+
+  /** Takes the next page, in slices: a page may have millions of lines. */
+  *page(bytes: Uint8Array, isLast: boolean): Sliced<void> {
+    for (let at = 0; at < bytes.length; at += SPLIT_PIECE_BYTES) {
+      const isEnd = isLast && at + SPLIT_PIECE_BYTES >= bytes.length;
+      const piece = this.#decoder.decode(bytes.subarray(at, at + SPLIT_PIECE_BYTES), { stream: !isEnd });
+      const lines = this.#splitter.push(piece);
+      if (this.#slice.add(piece.length + lines * SLICE_PIECE_CHARS)) yield;
+    }
+  }
+
+  end(): void {
+    this.#splitter.end();
+  }
 }
