@@ -2,12 +2,12 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { readText } from "../cli/credential.ts";
-import { Display } from "./watch/display.ts";
-import { type Ending, follow, type Listener } from "./watch/follow.ts";
-import { ownRun, type Source } from "./watch/gateway.ts";
-import { readLog } from "./watch/log.ts";
-import { type Setting, settingOf } from "./watch/setting.ts";
-import { printable } from "./watch/text.ts";
+import { Display } from "../cli/watch/display.ts";
+import { type Ending, follow, type Listener } from "../cli/watch/follow.ts";
+import { ownRun, type Source } from "../cli/watch/gateway.ts";
+import { readLog } from "../cli/watch/log.ts";
+import { type Setting, settingOf } from "../cli/watch/setting.ts";
+import { printable } from "../cli/watch/text.ts";
 
 /** Time between two frames, ms: ten per second look smooth and cost little. */
 const FRAME_MS = 100;

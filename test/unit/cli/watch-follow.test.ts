@@ -1,9 +1,9 @@
 import type { ServerResponse } from "node:http";
 import { afterEach, describe, expect, it } from "vitest";
-import type { WatchEvent } from "../../../scripts/watch/event.ts";
-import { type Ending, follow, type FollowDeps } from "../../../scripts/watch/follow.ts";
+import type { WatchEvent } from "../../../cli/watch/event.ts";
+import { type Ending, follow, type FollowDeps } from "../../../cli/watch/follow.ts";
 import type { Credential } from "../../../cli/credential.ts";
-import { readLog } from "../../../scripts/watch/log.ts";
+import { readLog } from "../../../cli/watch/log.ts";
 import { RunLogWriter } from "../../support/run-log.ts";
 import { type Script, type SseServer, startSseServer } from "../../support/sse-server.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { Display, type DisplayOptions } from "../../../scripts/watch/display.ts";
-import type { WatchEvent } from "../../../scripts/watch/event.ts";
-import { parseEvent } from "../../../scripts/watch/event.ts";
+import { Display, type DisplayOptions } from "../../../cli/watch/display.ts";
+import type { WatchEvent } from "../../../cli/watch/event.ts";
+import { parseEvent } from "../../../cli/watch/event.ts";
 import { at, GROUP, RunLogWriter } from "../../support/run-log.ts";
 
 /** What a terminal shows that obeys the codes of `Screen`, is wide enough for every line, and scrolls for ever. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { eventReader } from "../../../scripts/watch/follow.ts";
-import { LineSplitter } from "../../../scripts/watch/lines.ts";
+import { eventReader } from "../../../cli/watch/follow.ts";
+import { LineSplitter } from "../../../cli/watch/lines.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { parseEvent } from "../../../scripts/watch/event.ts";
-import { type HistoryStyle, historyOf } from "../../../scripts/watch/history.ts";
-import { fold } from "../../../scripts/watch/model.ts";
-import { newView } from "../../../scripts/watch/view.ts";
+import { parseEvent } from "../../../cli/watch/event.ts";
+import { type HistoryStyle, historyOf } from "../../../cli/watch/history.ts";
+import { fold } from "../../../cli/watch/model.ts";
+import { newView } from "../../../cli/watch/view.ts";
 import { GROUP, iso, RunLogWriter } from "../../support/run-log.ts";
 
 function tell(lines: readonly string[], style: HistoryStyle): string[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { cut, printable, widthOf } from "../../../scripts/watch/text.ts";
-import { durationText } from "../../../scripts/watch/units.ts";
+import { cut, printable, widthOf } from "../../../cli/watch/text.ts";
+import { durationText } from "../../../cli/watch/units.ts";
 
 describe("printable", () => {
   it("removes escape sequences whole", () => {

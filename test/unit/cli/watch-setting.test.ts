@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { settingOf } from "../../../scripts/watch/setting.ts";
+import { settingOf } from "../../../cli/watch/setting.ts";
 
 const env = { FANOUT_TOKEN: "token" };
 const nothing = () => null;

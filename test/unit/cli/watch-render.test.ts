@@ -1,9 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { parseEvent } from "../../../scripts/watch/event.ts";
-import { fold } from "../../../scripts/watch/model.ts";
-import { render, shareRows } from "../../../scripts/watch/render.ts";
-import { widthOf } from "../../../scripts/watch/text.ts";
-import { newView, type View } from "../../../scripts/watch/view.ts";
+import { parseEvent } from "../../../cli/watch/event.ts";
+import { fold } from "../../../cli/watch/model.ts";
+import { render, shareRows } from "../../../cli/watch/render.ts";
+import { widthOf } from "../../../cli/watch/text.ts";
+import { newView, type View } from "../../../cli/watch/view.ts";
 import { at, GROUP, RunLogWriter } from "../../support/run-log.ts";
 
 function viewOf({ lines }: RunLogWriter): View {

@@ -1,6 +1,6 @@
 /** The settings of `npm run watch`, from its arguments and the environment. */
 import { parseArgs } from "node:util";
-import { findCredential, type Places } from "../../cli/credential.ts";
+import { findCredential, type Places } from "../credential.ts";
 import type { Gateway } from "./gateway.ts";
 
 const URL_DEFAULT = "http://127.0.0.1:8787";

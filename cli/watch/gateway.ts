@@ -1,6 +1,6 @@
 /** Sends requests to the gateway, and turns failures into messages that say what to do. */
 import { z } from "zod";
-import type { Credential } from "../../cli/credential.ts";
+import type { Credential } from "../credential.ts";
 import { printable } from "./text.ts";
 
 /** Bytes that are read of an error's body. */
