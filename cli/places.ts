@@ -12,10 +12,3 @@ export const DEV_VARS = join(TOP, ".dev.vars");
 
 /** The functions of workflow scripts: the stub that sandboxes get. */
 export const SCRIPT_STUB = join(TOP, "stubs/script/fanout_script.mjs");
-
-/** The display of `fanout watch`: one file of the package, and its source in a clone with the Node that runs it. */
-export const DISPLAY = {
-  built: join(TOP, "dist/watch.mjs"),
-  source: join(TOP, "scripts/watch.ts"),
-  node: join(TOP, "node_modules/.bin/node"),
-};

@@ -1,12 +1,9 @@
 /** `fanout watch RUN`: the events of a run on the terminal, or as JSON Lines. */
-import { spawn } from "node:child_process";
-import { existsSync } from "node:fs";
-import { Failure } from "../failure.ts";
 import { Named } from "../gateway/documents.ts";
 import { BEGINNING, GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "../gateway/requests.ts";
 import { parsed, wrong } from "../options.ts";
 import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
-import { DISPLAY } from "../places.ts";
+import { showRun } from "../watch/show.ts";
 import type { Surroundings } from "../command.ts";
 
 const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_USAGE}
@@ -18,7 +15,8 @@ the present state and exits; --plain redraws nothing.
 /** How a line of an event stream begins that has an event: the gateway writes each on one line. */
 const DATA = "data: ";
 
-export async function watch(args: string[], { env, read, stdout, signal }: Surroundings): Promise<number> {
+export async function watch(args: string[], surroundings: Surroundings): Promise<number> {
+  const { stdout, signal } = surroundings;
   const { values, positionals } = parsed("watch", args, {
     json: { type: "boolean", default: false },
     once: { type: "boolean", default: false },
@@ -30,11 +28,14 @@ export async function watch(args: string[], { env, read, stdout, signal }: Surro
   if (positionals.length > 1) throw wrong("watch", "Expected one run.");
   const [named] = positionals;
   const isWhole = named === undefined || !BEGINNING.test(named);
-  if (!values.json && isWhole) return await display(args);
-  const gateway = gatewayOf(values, { env, read }, { operator: false });
+  if (!values.json && isWhole) return await showRun(args, surroundings);
+  const gateway = gatewayOf(values, surroundings, { operator: false });
   if (!values.json) {
     const whole = await wholeId(gateway, named ?? "", signal);
-    return await display(args.map((arg) => (arg === named ? whole : arg)));
+    return await showRun(
+      args.map((arg) => (arg === named ? whole : arg)),
+      surroundings,
+    );
   }
   if (named === undefined && !gateway.isRunToken) throw wrong("watch", "The run is missing.");
   const id =
@@ -50,16 +51,4 @@ export async function watch(args: string[], { env, read, stdout, signal }: Surro
     if (values.once || text.startsWith(DATA)) stdout(`${values.once ? text : text.slice(DATA.length)}\n`);
   }
   return 0;
-}
-
-async function display(args: string[]): Promise<number> {
-  const { built, source, node } = DISPLAY;
-  const program = existsSync(built) ? built : source;
-  if (!existsSync(program)) throw new Failure("This copy of fanout lacks the display. Use --json.");
-  const runs = program === source && existsSync(node) ? node : process.execPath;
-  const child = spawn(runs, [program, ...args], { stdio: "inherit" });
-  return await new Promise((resolve, reject) => {
-    child.once("error", reject);
-    child.once("exit", (code) => resolve(code ?? 130));
-  });
 }

@@ -7,8 +7,11 @@ import { stripVTControlCharacters } from "node:util";
 /** Longest text that is shown, UTF-16 units. */
 const TEXT_CHARS_MAX = 500;
 
-/** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
-const UNPRINTABLE = /\p{C}/gu;
+/**
+ * Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points, and variation selectors,
+ * after which terminals differ in the width of a character.
+ */
+const UNPRINTABLE = /[\p{C}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
 const SPACE = /[\s\u{85}\u{2028}\u{2029}]+/gu;
 
 /** The text as one line of at most 500 characters, without escape sequences and other unprintable characters. */

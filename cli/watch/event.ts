@@ -4,7 +4,7 @@
  */
 import { z } from "zod";
 import { nameInGroup } from "../../src/log/picture/group.ts";
-import { printable } from "./text.ts";
+import { printable } from "../text/printable.ts";
 
 const text = z.string().transform(printable);
 const optionalText = text.nullish().transform((value) => value ?? null);

@@ -5,7 +5,6 @@
 import { createParser } from "eventsource-parser";
 import type { WatchEvent } from "./event.ts";
 import { ask, type Fetch, noLog, type Problem, readBody, type Source } from "./gateway.ts";
-import { LINE_CHARS_MAX } from "./lines.ts";
 import { EventSequence } from "./sequence.ts";
 
 /** Delay before the first reconnection, ms: it doubles up to the maximum until an event arrives. */
@@ -13,6 +12,8 @@ const RECONNECT_MS_MIN = 200;
 const RECONNECT_MS_MAX = 5_000;
 /** Silence after which a connection counts as lost, ms: several times the gateway's interval between its comments. */
 const SILENCE_MS = 60_000;
+/** Longest event, UTF-16 units: above the largest request, and so above any client event. */
+const EVENT_CHARS_MAX = 64 * 1024 * 1024;
 
 export type FollowDeps = {
   fetch: Fetch;
@@ -106,7 +107,7 @@ async function readStream(
  * Reads one stream of server-sent events. Each chunk returns the `data` of the events that it completes: the event's
  * number and type are in that JSON, too. Returns null once an event exceeds `charsMax`, and from then on.
  */
-export function eventReader(charsMax: number = LINE_CHARS_MAX): (chunk: Uint8Array) => string[] | null {
+export function eventReader(charsMax: number = EVENT_CHARS_MAX): (chunk: Uint8Array) => string[] | null {
   const decoder = new TextDecoder();
   let data: string[] = [];
   let isTooLong = false;

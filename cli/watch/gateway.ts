@@ -1,7 +1,7 @@
 /** Sends requests to the gateway, and turns failures into messages that say what to do. */
 import { z } from "zod";
 import type { Credential } from "../credential.ts";
-import { printable } from "./text.ts";
+import { printable } from "../text/printable.ts";
 
 /** Bytes that are read of an error's body. */
 const ERROR_BYTES_MAX = 64 * 1024;

@@ -1,7 +1,7 @@
 /** Reads a run's log so far, once. */
+import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import type { WatchEvent } from "./event.ts";
 import { ask, type Fetch, noLog, readBody, type Source } from "./gateway.ts";
-import { LineSplitter } from "./lines.ts";
 import { EventSequence } from "./sequence.ts";
 
 type Reading = { fetch: Fetch; signal: AbortSignal; onEvents(events: WatchEvent[]): void | Promise<void> };
@@ -11,17 +11,23 @@ export async function readLog(source: Source, { fetch, signal, onEvents }: Readi
   const path = `/runs/${encodeURIComponent(source.runId)}/log`;
   const answer = await ask(source.gateway, { path, type: "application/x-ndjson", signal }, fetch);
   if (!answer.ok) return answer.problem.message;
-  const splitter = new LineSplitter();
+  const lost: string[] = [];
   const sequence = new EventSequence();
-  const handOut = async (lines: string[]): Promise<boolean> => {
-    const full = lines.filter((line) => line !== "");
-    const fresh = sequence.fresh(full);
-    if (fresh !== null && fresh.length > 0) await onEvents(fresh);
-    return fresh !== null;
-  };
-  for await (const read of readBody(answer.response)) {
-    if ("cause" in read) return `The connection to ${source.gateway.url} is lost: ${read.cause}.`;
-    if (!(await handOut(splitter.push(read.chunk)))) return noLog(source);
+  for await (const line of linesOf(chunksOf(answer.response, lost), SENT_LINE_BYTES_MAX)) {
+    // What a lost connection has cut off is no line.
+    if (lost.length > 0) break;
+    const fresh = sequence.fresh([textOfLine(line)]);
+    if (fresh === null) return noLog(source);
+    if (fresh.length > 0) await onEvents(fresh);
   }
-  return (await handOut([splitter.rest()])) ? null : noLog(source);
+  const [cause] = lost;
+  return cause === undefined ? null : `The connection to ${source.gateway.url} is lost: ${cause}.`;
+}
+
+/** The chunks of a body, to its end or to where the connection is lost: then its cause is added to `lost`. */
+async function* chunksOf(response: Response, lost: string[]): AsyncGenerator<Uint8Array> {
+  for await (const read of readBody(response)) {
+    if ("cause" in read) lost.push(read.cause);
+    else yield read.chunk;
+  }
 }

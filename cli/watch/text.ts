@@ -1,26 +1,10 @@
-/**
- * Cleans untrusted text for the terminal. A control character in a model name, a message or a client event could move the cursor,
- * rewrite the screen or make the terminal open a file.
- */
-import { stripVTControlCharacters } from "node:util";
+/** How wide a text is on a terminal, and as much of it as fits. */
 
-/** Longest text that is shown, UTF-16 units: a client's output may have megabytes. */
-const TEXT_CHARS_MAX = 500;
-
-/** Controls, format characters (bidi overrides among them), lone surrogates, private and unassigned code points. */
-const UNPRINTABLE = /[\p{C}\u{fe00}-\u{fe0f}\u{e0100}-\u{e01ef}]/gu;
-const SPACE = /[\s\u{2028}\u{2029}]+/gu;
 /** Marks that are drawn over the character before them. Others, as vowel signs of Indic scripts, have a column of their own. */
 const MARK = /[\p{Mn}\p{Me}]/u;
 /** Characters that terminals draw two columns wide. A wrong guess only cuts a line early. */
 const WIDE =
   /\p{Emoji_Presentation}|[\u{1100}-\u{115f}\u{2630}-\u{2637}\u{268a}-\u{268f}\u{2e80}-\u{a4cf}\u{a960}-\u{a97f}\u{ac00}-\u{d7a3}\u{f900}-\u{faff}\u{fe30}-\u{fe6f}\u{ff00}-\u{ff60}\u{ffe0}-\u{ffe6}\u{16fe0}-\u{18dff}\u{1aff0}-\u{1b2ff}\u{1d300}-\u{1d376}\u{1f000}-\u{1faff}\u{20000}-\u{3fffd}]/u;
-
-/** The text as one line without escape sequences and other unprintable characters, at most 500 characters of it. */
-export function printable(text: string): string {
-  const oneLine = stripVTControlCharacters(text.slice(0, TEXT_CHARS_MAX)).replace(SPACE, " ");
-  return oneLine.replace(UNPRINTABLE, "").trim();
-}
 
 /** The width of the text on a terminal, columns. */
 export function widthOf(text: string): number {

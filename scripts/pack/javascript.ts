@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { ROOT } from "../root.ts";
-import { packCommands } from "./commands.ts";
+import { packCommand } from "./command.ts";
 
 /** What the package takes over of the clone's package.json. The gateway's dependencies are not the client's. */
 const manifest = z.object({
@@ -39,7 +39,7 @@ export function packJavaScript(to: string): void {
       });
     }
     besideStub(join(stage, "binding.d.mts"));
-    packCommands(stage);
+    packCommand(join(stage, "bin/fanout.mjs"));
     const facts = manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
     const entry = { types: "./fanout.d.mts", default: "./fanout.mjs" };
     const exports = { ".": entry, "./binding": { types: "./binding.d.mts" }, "./package.json": "./package.json" };

@@ -76,7 +76,7 @@ describe("the npm package", () => {
   it("holds the stub, its types and the command, and nothing else", async () => {
     const listed = (await run(place, "tar", ["-tzf", TARBALL])).trim().split("\n");
     const library = ["fanout.mjs", "fanout.d.mts", "binding.d.mts", "package.json", "README.md", "LICENSE"];
-    const command = ["bin/fanout.mjs", "dist/watch.mjs", "stubs/script/fanout_script.mjs"];
+    const command = ["bin/fanout.mjs", "stubs/script/fanout_script.mjs"];
     expect(listed.toSorted()).toEqual([...library, ...command].map((path) => `package/${path}`).toSorted());
   });
 

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { cut, printable, widthOf } from "../../../cli/watch/text.ts";
+import { printable } from "../../../cli/text/printable.ts";
+import { cut, widthOf } from "../../../cli/watch/text.ts";
 import { durationText } from "../../../cli/watch/units.ts";
 
 describe("printable", () => {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import { eventReader } from "../../../cli/watch/follow.ts";
-import { LineSplitter } from "../../../cli/watch/lines.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 
@@ -43,21 +42,5 @@ describe("eventReader", () => {
     expect(dataOf(bytes(`data: ${"x".repeat(60)}`))).toEqual([]);
     expect(dataOf(bytes("x".repeat(60)))).toBeNull();
     expect(dataOf(bytes("\n\ndata: 1\n\n"))).toBeNull();
-  });
-});
-
-describe("LineSplitter", () => {
-  it("keeps a line that has not ended for later", () => {
-    const lines = new LineSplitter();
-    expect(lines.push(bytes("one\ntw"))).toEqual(["one"]);
-    expect(lines.rest()).toBe("tw");
-    expect(lines.push(bytes("o\n"))).toEqual(["two"]);
-    expect(lines.rest()).toBe("");
-  });
-
-  it("holds no more of an endless line than its bound", () => {
-    const lines = new LineSplitter(5);
-    expect(["abc", "def", "ghi"].flatMap((piece) => lines.push(bytes(piece)))).toEqual([]);
-    expect(lines.push(bytes("\n12345\n"))).toEqual(["abcde", "12345"]);
   });
 });

@@ -1,0 +1,78 @@
+/** Shows the events of a run on the terminal: what `fanout watch` and `npm run watch` do. */
+import { once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Surroundings } from "../command.ts";
+import { printable } from "../text/printable.ts";
+import { Display } from "./display.ts";
+import { type Ending, follow, type Listener } from "./follow.ts";
+import { ownRun, type Source } from "./gateway.ts";
+import { readLog } from "./log.ts";
+import { type Setting, settingOf } from "./setting.ts";
+
+/** Time between two frames, ms: ten per second look smooth and cost little. */
+const FRAME_MS = 100;
+/** Lines that may be buffered for the next frame: a long history is written while it is read. */
+const BACKLOG_MAX = 1_000;
+
+type Around = Pick<Surroundings, "env" | "read" | "stderr" | "signal">;
+
+/** Shows the run that the arguments name. Resolves with the exit status: 0 when the run has ended. */
+export async function showRun(args: readonly string[], around: Around): Promise<number> {
+  const { signal } = around;
+  const setting = settingOf(args, around);
+  if (typeof setting === "string") return fail(setting, around);
+  // The reader of the output, such as `head`, has closed the pipe.
+  process.stdout.on("error", () => process.exit(0));
+  const { gateway } = setting;
+  const own = setting.runId === null ? await ownRun(gateway, fetch, signal) : { ok: true as const, id: setting.runId };
+  if (signal.aborted) return 130;
+  if (!own.ok) return fail(own.problem.message, around);
+  const problem = await show({ gateway, runId: own.id }, setting, signal);
+  if (signal.aborted) return 130;
+  return problem === null ? 0 : fail(problem, around);
+}
+
+/** Resolves with what went wrong, or null. */
+async function show(source: Source, { once: justOnce, plain }: Setting, signal: AbortSignal): Promise<string | null> {
+  const terminal = process.stdout;
+  const live = terminal.isTTY && !plain;
+  const display = new Display({
+    runId: printable(source.runId),
+    style: live ? "live" : "plain",
+    redraws: live && !justOnce,
+    now: Date.now,
+    size: () => ({ columns: terminal.columns || 80, rows: terminal.rows || 24 }),
+  });
+  // A terminal that was stopped with Ctrl-S would otherwise receive all frames that it missed.
+  const ticker = setInterval(() => void (terminal.writableNeedDrain || terminal.write(display.frame())), FRAME_MS);
+  const listener: Listener = {
+    connected: () => display.connected(),
+    lost: (why, delayMs) => display.lost(why, delayMs),
+    events: async (events) => {
+      display.events(events);
+      if (display.backlog > BACKLOG_MAX && !terminal.write(display.frame())) await once(terminal, "drain");
+    },
+  };
+  try {
+    return justOnce
+      ? await readLog(source, { fetch, signal, onEvents: listener.events })
+      : messageOf(await follow(source, { fetch, sleep }, { listener, signal }));
+  } finally {
+    clearInterval(ticker);
+    terminal.write(display.close());
+  }
+}
+
+function messageOf(ending: Ending): string | null {
+  return ending.ended === "problem" ? ending.message : null;
+}
+
+async function sleep(delayMs: number, signal: AbortSignal): Promise<void> {
+  // The sleep rejects when the signal aborts it; that is intended.
+  await delay(delayMs, undefined, { signal }).catch(() => {});
+}
+
+function fail(message: string, { stderr }: Around): number {
+  stderr(`${message}\n`);
+  return 1;
+}
