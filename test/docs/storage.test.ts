@@ -1,7 +1,9 @@
 /** docs/storage.md names every table, column and settings key of every object, and no others. */
 import { glob, readFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { expect, it } from "vitest";
+import { z } from "zod";
 import { ROOT } from "./page.ts";
 import { codesIn } from "./tables.ts";
 
@@ -28,38 +30,40 @@ async function objectOf(file: string): Promise<string> {
   return /^export class (\w+)/m.exec(source)?.[1] ?? folder;
 }
 
-/** The tables that the objects' sources create. */
-async function created(): Promise<{ tables: Tables; statements: number }> {
+const migrations = z.object({ MIGRATIONS: z.array(z.object({ sql: z.string() })) });
+
+/** The files that have statements of tables: they have all of a class, in order. */
+async function migrationFiles(): Promise<string[]> {
+  const files: string[] = [];
+  for await (const file of glob("durable-objects/*/**/*.ts", { cwd: ROOT }))
+    if (/(?:CREATE|ALTER|DROP) TABLE/.test(await readFile(join(ROOT, file), "utf8"))) files.push(file);
+  return files;
+}
+
+/** The tables of new objects: what is left when all migrations of a class have run. */
+async function created(): Promise<Tables> {
   const tables: Tables = {};
-  let statements = 0;
-  for await (const file of glob("durable-objects/*/**/*.ts", { cwd: ROOT })) {
-    const source = await readFile(join(ROOT, file), "utf8");
+  for (const file of await migrationFiles()) {
+    const loaded: unknown = await import(join(ROOT, file));
     const object = await objectOf(file);
-    statements += source.split("CREATE TABLE").length - 1;
-    for (const [, name = "", body = ""] of source.matchAll(
-      /CREATE TABLE (?:IF NOT EXISTS )?(\w+) \(([^;]*?)\) STRICT/gs,
-    )) {
-      const columns = body
-        .replace(/\([^)]*\)/g, "")
-        .split(",")
-        .map((column) => column.trim().split(/\s/)[0] ?? "");
-      tables[`${object}.${name}`] = columns.filter((column) => column !== "PRIMARY");
+    const database = new DatabaseSync(":memory:");
+    for (const { sql } of migrations.parse(loaded).MIGRATIONS) database.exec(sql);
+    const columns = database.prepare(
+      "SELECT m.name AS name, c.name AS column FROM sqlite_master m JOIN pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY m.name, c.cid",
+    );
+    for (const row of columns.all()) {
+      const { name, column } = z.object({ name: z.string(), column: z.string() }).parse(row);
+      if (name !== "sqlite_sequence") (tables[`${object}.${name}`] ??= []).push(column);
     }
+    database.close();
   }
-  return { tables, statements };
+  return tables;
 }
 
 it("names every table with its columns", async () => {
-  const { tables, statements } = await created();
-  // A statement in an unknown form would hide its table.
-  expect(Object.keys(tables)).toHaveLength(statements);
+  const tables = await created();
+  expect(Object.keys(tables).length).toBeGreaterThan(20);
   expect(documented()).toEqual(tables);
-});
-
-it("names every column that was added later", async () => {
-  for await (const file of glob("durable-objects/*/**/*.ts", { cwd: ROOT })) {
-    expect(await readFile(join(ROOT, file), "utf8"), file).not.toMatch(/ALTER TABLE/);
-  }
 });
 
 it("names every key of a run's and a batch's settings", async () => {

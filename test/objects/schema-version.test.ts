@@ -2,9 +2,18 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import { FIRST_SCHEMA_VERSION, Tables, type Migration } from "../../durable-objects/schema-version.ts";
+import {
+  FIRST_SCHEMA_VERSION,
+  makeTables,
+  Tables,
+  tablesIn,
+  versionOf,
+  type Migration,
+} from "../../durable-objects/schema-version.ts";
+import { freshRecord, type SlotRecord } from "../../src/run/group/record.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
+import { MIGRATIONS } from "../../durable-objects/run/store/tables.ts";
 import * as worker from "../../src/index.ts";
 
 type Stub = DurableObjectStub<Rpc.DurableObjectBranded>;
@@ -24,8 +33,8 @@ const CLASSES: Record<string, { of: Class; stub: () => Stub }> = {
 };
 
 /** Beginning fails so that callers know that it is of no use to call again, and what to tell their clients. */
-function expectNewer(begin: () => object): void {
-  expect(begin).toThrow(`storage has schema ${FIRST_SCHEMA_VERSION + 1}, this code knows ${FIRST_SCHEMA_VERSION}`);
+function expectNewer(begin: () => object, known: number = FIRST_SCHEMA_VERSION): void {
+  expect(begin).toThrow(`storage has schema ${known + 1}, this code knows ${known}`);
   try {
     begin();
   } catch (error) {
@@ -48,14 +57,92 @@ describe.each(Object.entries(CLASSES))("a %s", (_, { of: Class, stub }) => {
   });
 });
 
-it("a run does not begin on rows of newer code, and begins on its own, which are of the first version", async () => {
+it("a run does not begin on rows of newer code, and begins on its own", async () => {
   await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
     new RunStore(storage).create();
     const version = storage.sql.exec("SELECT value FROM meta WHERE key = 'schema'").one()["value"];
-    expect(version).toBe(String(FIRST_SCHEMA_VERSION));
+    const known = versionOf(MIGRATIONS);
+    expect(version).toBe(String(known));
     expect(() => new RunStore(storage)).not.toThrow();
-    storage.sql.exec("UPDATE meta SET value = ? WHERE key = 'schema'", String(FIRST_SCHEMA_VERSION + 1));
-    expectNewer(() => new RunStore(storage));
+    storage.sql.exec("UPDATE meta SET value = ? WHERE key = 'schema'", String(known + 1));
+    expectNewer(() => new RunStore(storage), known);
+  });
+});
+
+/** As version 1 stored a slot: an insert of its columns, and a row in a table for each thing that few slots have. */
+const FIRST_SLOTS = `
+  INSERT INTO slot (id, state, attempts, latency_ms, queued_ms, prompt_tokens, completion_tokens, cost_nano_usd, estimated, model, text, reason)
+  VALUES (65536, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'plain', NULL),
+    (65537, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'recorded', '{"replay":{"key":"k","of":"r/1"},"cacheHitTokens":7}'),
+    (65538, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'cheaper', '{"savedNanoUsd":40}'),
+    (65539, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'told', '{"savedNanoUsd":null,"reasoningTokens":2}'),
+    (65540, 'failed', 3, 5, 1, 10, 0, 900, 1, NULL, NULL, '{"reason":"lost"}'),
+    (65541, 'completed', 2, 5, 1, 10, 3, 900, 0, 'up/m', 'all of it', '{"replay":{"key":"l"}}');
+  INSERT INTO capped (id, cause) VALUES (65536, 'budget'), (65541, 'budget');
+  INSERT INTO routed (id, upstream) VALUES (65538, 'up'), (65541, 'down');
+  INSERT INTO checked (id, body) VALUES (65541, '{"violation":null}');
+  INSERT INTO course (id, body) VALUES (65541, '{"steps":[{"model":"a"}]}')`;
+
+it("a run's slots of version 1 keep what few of them have", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const first = MIGRATIONS.filter(({ version }) => version === 1);
+    makeTables(storage.sql, first, ["meta", "slot", "capped", "routed", "checked", "course"]);
+    storage.sql.exec("INSERT INTO meta (key, value) VALUES ('schema', '1')");
+    storage.sql.exec(FIRST_SLOTS);
+
+    const { slots } = new RunStore(storage);
+    const kept = [...slots.from(1)].map(({ id, text, reason, ...slot }) => [
+      id - 65_536,
+      text,
+      reason?.reason ?? null,
+      slot.cappedBy,
+      slot.upstream,
+      slot.checks,
+      slot.course,
+      slot.replay,
+      slot.savedNanoUsd,
+      slot.cacheHitTokens ?? slot.reasoningTokens,
+    ]);
+    const no = undefined;
+    expect(kept).toEqual([
+      [0, "plain", null, "budget", no, no, no, no, no, no],
+      [1, "recorded", null, no, no, no, no, { key: "k", of: "r/1" }, no, 7],
+      [2, "cheaper", null, no, "up", no, no, no, 40, no],
+      [3, "told", null, no, no, no, no, no, no, 2],
+      [4, null, "lost", no, no, no, no, no, no, no],
+      [5, "all of it", null, "budget", "down", { violation: null }, { steps: [{ model: "a" }] }, { key: "l" }, no, no],
+    ]);
+    expect([...slots.recorded()]).toEqual([
+      { id: 65_537, key: "k", of: "r/1" },
+      { id: 65_541, key: "l", of: null },
+    ]);
+    expect(slots.kept(1, 0, 10)).toEqual([0, 1, 2, 3, 5]);
+    for (const table of ["capped", "routed", "checked", "course"]) expect(tablesIn(storage.sql)).not.toContain(table);
+  });
+});
+
+it("what few slots have costs no row beside the slot's", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const store = new RunStore(storage);
+    const { slots } = store;
+    const plain: SlotRecord = { ...freshRecord(65_536), state: "completed", text: "an answer", model: "up/m" };
+    const rich: SlotRecord = {
+      ...plain,
+      id: 65_537,
+      cappedBy: "budget",
+      upstream: "up",
+      checks: { repairs: 1, violation: null },
+      course: { base: 1, baseCostNanoUsd: 5, model: "up/n" },
+      replay: { key: "k" },
+      savedNanoUsd: 4,
+      cacheHitTokens: 1,
+      reasoningTokens: 2,
+    };
+    slots.put([plain]);
+    const before = store.rowsWritten;
+    slots.put([rich]);
+    expect(store.rowsWritten - before).toBe(1);
+    expect([...slots.from(1)]).toEqual([plain, rich]);
   });
 });
 

@@ -181,6 +181,6 @@ function slotJsonOf(slot: SlotRecord): string | null {
   return JSON.stringify(lasting);
 }
 
-/** The answers that single calls have recorded, as rows of the table `slot` have them. */
-export const RECORDED_SINGLES = `SELECT seq * ${SLOT_IDS_PER_GROUP} AS id, json_object('replay', slot -> '$.replay') AS reason
+/** The answers that single calls have recorded, with the recorded answer that each ended with instead of an attempt. */
+export const RECORDED_SINGLES = `SELECT seq * ${SLOT_IDS_PER_GROUP} AS id, slot ->> '$.replay.key' AS key, slot ->> '$.replay.of' AS of
   FROM single WHERE slot ->> '$.state' = 'completed' AND slot -> '$.replay' IS NOT NULL`;

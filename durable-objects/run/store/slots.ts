@@ -1,18 +1,14 @@
 /**
  * Slots as rows. A long answer continues in rows of its own:
  *
- *   slot   one row per slot, from its first retry or its end on
+ *   slot   one row per slot, from its first retry or its end on; `extras` is what few slots have, as JSON
  *   chunk  what did not fit into the slot's row of a long answer, piece by piece
  *   parts  what an answer has beside its text, as JSON, piece by piece: one row at least per slot that has something
- *   capped one row per slot whose answer the budget cut: few have one
- *   routed one row per slot that a target of a route answered
- *   checked one row per slot whose answer was checked against a schema, with what was found, as JSON
- *   course one row per slot whose call went to several models, or was made several times, as JSON
  *
  * The slot of a single call that has a row of its own is in that row: see singles.ts.
  */
 import type { AnswerParts } from "../../../src/call.ts";
-import type { Course, SlotChecks, SlotRecord } from "../../../src/run/group/record.ts";
+import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { groupSeqOf, indexOf, rangeOf, slotIdOf, type SlotState } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
@@ -35,26 +31,16 @@ type SlotRow = {
   finish_reason: string | null;
   text: string | null;
   reason: string | null;
-  capped_by: string | null;
-  upstream: string | null;
-  checks: string | null;
-  course: string | null;
+  extras: string | null;
   parts: string | null;
 };
 
-/** What cut a slot's answer, as a column of the slot's row. */
-const CAPPED_BY = "(SELECT cause FROM capped WHERE capped.id = slot.id) AS capped_by";
-/** The same while no answer of the run was cut: then there is no such table. */
-const NOT_CAPPED = "NULL AS capped_by";
-/** The upstream that answered a slot, and the same while no call of the run asked for a route. */
-const UPSTREAM = "(SELECT upstream FROM routed WHERE routed.id = slot.id) AS upstream";
-const NOT_ROUTED = "NULL AS upstream";
-/** What the checks of a slot's answers found, and the same while no call of the run had a schema. */
-const CHECKS = "(SELECT body FROM checked WHERE checked.id = slot.id) AS checks";
-const NOT_CHECKED = "NULL AS checks";
-/** How far a call is that may be more than one answer, and the same while the run has none. */
-const COURSE = "(SELECT body FROM course WHERE course.id = slot.id) AS course";
-const NO_COURSE = "NULL AS course";
+/** What few slots have. */
+type Extras = Pick<
+  SlotRecord,
+  "cappedBy" | "upstream" | "checks" | "course" | "replay" | "savedNanoUsd" | "cacheHitTokens" | "reasoningTokens"
+>;
+
 /** The beginning of what a slot's answer has beside its text, and the same while no answer of the run has anything. */
 const PARTS = "(SELECT json FROM parts WHERE parts.id = slot.id AND part = 0) AS parts";
 const NO_PARTS = "NULL AS parts";
@@ -75,21 +61,9 @@ export class SlotRows {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
       this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, parts, cappedBy, upstream, checks, course } of some) {
+      for (const { id, text, parts } of some) {
         this.#putRest(id, text);
         this.#putParts(id, parts);
-        if (cappedBy !== undefined)
-          this.#rows.write("capped", "INSERT OR REPLACE INTO capped (id, cause) VALUES (?, ?)", id, cappedBy);
-        if (upstream !== undefined)
-          this.#rows.write("routed", "INSERT OR REPLACE INTO routed (id, upstream) VALUES (?, ?)", id, upstream);
-        if (checks !== undefined) {
-          const body = JSON.stringify(checks);
-          this.#rows.write("checked", "INSERT OR REPLACE INTO checked (id, body) VALUES (?, ?)", id, body);
-        }
-        if (course !== undefined) {
-          const body = JSON.stringify(course);
-          this.#rows.write("course", "INSERT OR REPLACE INTO course (id, body) VALUES (?, ?)", id, body);
-        }
       }
     }
   }
@@ -97,7 +71,7 @@ export class SlotRows {
   one(slotId: number): SlotRecord | null {
     const single = indexOf(slotId) === 0 ? this.#singles.slotOf(groupSeqOf(slotId)) : null;
     if (single !== null) return single;
-    const query = `SELECT *, ${this.#extra} FROM slot WHERE id = ?`;
+    const query = `SELECT *, ${this.#partsColumn} FROM slot WHERE id = ?`;
     const row = this.#rows.first<SlotRow>("slot", query, slotId);
     if (row !== undefined) return this.#whole(row);
     for (const { seq } of this.#retried.before(groupSeqOf(slotId)).toReversed()) {
@@ -111,7 +85,7 @@ export class SlotRows {
   *from(groupSeq: number, fromIndex = 0): Generator<SlotRecord> {
     const single = fromIndex === 0 ? this.#singles.slotOf(groupSeq) : null;
     if (single !== null) return yield single;
-    yield* this.#ofGroup(groupSeq, fromIndex, `SELECT *, ${this.#extra} FROM slot`);
+    yield* this.#ofGroup(groupSeq, fromIndex, `SELECT *, ${this.#partsColumn} FROM slot`);
   }
 
   /** The same without texts, except those of slots that are to be retried: what a rebuild needs. */
@@ -120,7 +94,7 @@ export class SlotRows {
     if (single !== null) return yield single;
     const select = `SELECT id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens, completion_tokens,
       cost_nano_usd, estimated, model, finish_reason,
-      CASE WHEN state = 'queued' THEN text END AS text, reason, ${this.#extra} FROM slot`;
+      CASE WHEN state = 'queued' THEN text END AS text, reason, extras, ${this.#partsColumn} FROM slot`;
     yield* this.#ofGroup(groupSeq, 0, select);
   }
 
@@ -150,15 +124,14 @@ export class SlotRows {
 
   /** The slots whose answers are recorded, in the order of their ids. */
   *recorded(): Generator<{ id: number; key: string; of: string | null }> {
-    const slots = `SELECT id, reason FROM slot WHERE state = 'completed' AND reason LIKE '${REPLAY_MARK}%'`;
-    const found = [...(this.#rows.has("slot") ? [slots] : []), ...(this.#rows.has("single") ? [RECORDED_SINGLES] : [])];
+    const found = [
+      ...(this.#rows.has("slot") ? [RECORDED_SLOTS] : []),
+      ...(this.#rows.has("single") ? [RECORDED_SINGLES] : []),
+    ];
     if (found.length === 0) return;
     const query = `${found.join(" UNION ALL ")} ORDER BY id`;
     const table = this.#rows.has("slot") ? "slot" : "single";
-    for (const { id, reason } of this.#rows.read<{ id: number; reason: string }>(table, query)) {
-      const { replay } = reasonOf(reason);
-      if (replay !== undefined) yield { id, key: replay.key, of: replay.of ?? null };
-    }
+    yield* this.#rows.read<{ id: number; key: string; of: string | null }>(table, query);
   }
 
   /** Tokens and cost of a group, over all its attempts. */
@@ -172,13 +145,9 @@ export class SlotRows {
     return this.#rows.first<Sums>("slot", query, first, end) ?? none;
   }
 
-  /** Columns from the tables that few runs have. */
-  get #extra(): string {
-    const cappedBy = this.#rows.has("capped") ? CAPPED_BY : NOT_CAPPED;
-    const upstream = this.#rows.has("routed") ? UPSTREAM : NOT_ROUTED;
-    const checks = this.#rows.has("checked") ? CHECKS : NOT_CHECKED;
-    const course = this.#rows.has("course") ? COURSE : NO_COURSE;
-    return `${cappedBy}, ${upstream}, ${checks}, ${course}, ${this.#rows.has("parts") ? PARTS : NO_PARTS}`;
+  /** The column from the table that few runs have. */
+  get #partsColumn(): string {
+    return this.#rows.has("parts") ? PARTS : NO_PARTS;
   }
 
   #putParts(id: number, parts: AnswerParts | undefined): void {
@@ -237,13 +206,13 @@ export function chunkEnd(text: string, from: number): number {
   return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
 }
 
-/** A statement takes at most 100 bound values, and a slot has 14. */
-const SLOTS_PER_INSERT = 7;
+/** A statement takes at most 100 bound values, and a slot has 15. */
+const SLOTS_PER_INSERT = 6;
 const INSERT_SLOTS = Array.from(
   { length: SLOTS_PER_INSERT + 1 },
   (_, rows) => `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens,
-    completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason)
-    VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
+    completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason, extras)
+    VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
 );
 
 function slotColumns(slot: SlotRecord): (string | number | null)[] {
@@ -261,36 +230,22 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
     slot.model,
     slot.finishReason,
     slot.text === null ? null : slot.text.slice(0, chunkEnd(slot.text, 0)),
-    reasonColumn(slot),
+    slot.reason === null ? null : JSON.stringify(slot.reason),
+    extrasColumn(slot),
   ];
 }
 
-/** The first characters of the column `reason` of a completed slot: of a recorded answer, and of one of its provider's batch. */
-const REPLAY_MARK = '{"replay":';
-const SAVED_MARK = '{"savedNanoUsd":';
 /** Slots that completed by themselves: a retry of their group keeps them. */
-const KEPT = `state = 'completed'
-  AND (reason IS NULL OR reason LIKE '${REPLAY_MARK}%' OR reason LIKE '${SAVED_MARK}%')`;
+const KEPT = "state = 'completed' AND reason IS NULL";
 
-/** What such a slot has instead of a reason: a further column would cost a further row. `replay` is first, because a query finds it by its prefix. */
-type InPlaceOfReason = Pick<SlotRecord, "replay" | "savedNanoUsd" | "cacheHitTokens" | "reasoningTokens">;
+/** The answers that slots have recorded, with the recorded answer that each ended with instead of an attempt. */
+const RECORDED_SLOTS = `SELECT id, extras ->> '$.replay.key' AS key, extras ->> '$.replay.of' AS of
+  FROM slot WHERE state = 'completed' AND extras -> '$.replay' IS NOT NULL`;
 
-function reasonColumn({ reason, ...record }: SlotRecord): string | null {
-  if (reason !== null) return JSON.stringify(reason);
-  const { replay, savedNanoUsd, cacheHitTokens, reasoningTokens } = record;
-  const tells = cacheHitTokens !== undefined || reasoningTokens !== undefined;
-  if (replay === undefined && savedNanoUsd === undefined && !tells) return null;
-  // Every form begins with one of the marks, which no reason begins with.
-  const saved = replay === undefined ? (savedNanoUsd ?? null) : savedNanoUsd;
-  return JSON.stringify({ replay, savedNanoUsd: saved, cacheHitTokens, reasoningTokens });
-}
-
-function reasonOf(column: string | null): Pick<SlotRecord, "reason"> & InPlaceOfReason {
-  if (column === null) return { reason: null };
-  if (!column.startsWith(REPLAY_MARK) && !column.startsWith(SAVED_MARK))
-    return { reason: JSON.parse(column) as Reason };
-  const { savedNanoUsd, ...inPlace }: InPlaceOfReason & { savedNanoUsd?: number | null } = JSON.parse(column);
-  return { reason: null, ...inPlace, ...(savedNanoUsd == null ? {} : { savedNanoUsd }) };
+function extrasColumn(slot: SlotRecord): string | null {
+  const { cappedBy, upstream, checks, course, replay, savedNanoUsd, cacheHitTokens, reasoningTokens } = slot;
+  const extras = { cappedBy, upstream, checks, course, replay, savedNanoUsd, cacheHitTokens, reasoningTokens };
+  return Object.values(extras).every((value) => value === undefined) ? null : JSON.stringify(extras);
 }
 
 function slotOf(row: SlotRow): SlotRecord {
@@ -308,10 +263,7 @@ function slotOf(row: SlotRow): SlotRecord {
     model: row.model,
     finishReason: row.finish_reason,
     text: row.text,
-    ...reasonOf(row.reason),
-    ...(row.capped_by === "budget" ? { cappedBy: row.capped_by } : {}),
-    ...(row.upstream === null ? {} : { upstream: row.upstream }),
-    ...(row.checks === null ? {} : { checks: JSON.parse(row.checks) as SlotChecks }),
-    ...(row.course === null ? {} : { course: JSON.parse(row.course) as Course }),
+    reason: row.reason === null ? null : (JSON.parse(row.reason) as Reason),
+    ...(row.extras === null ? {} : (JSON.parse(row.extras) as Extras)),
   };
 }

@@ -86,6 +86,31 @@ export const MIGRATIONS = [
     table: "kept",
     sql: "CREATE TABLE kept (id TEXT PRIMARY KEY, upstream TEXT NOT NULL) STRICT, WITHOUT ROWID",
   },
+  // What few slots have was in a table for each kind of it, and in the column of the reason, which completed slots did not use.
+  { version: 2, table: "slot", sql: "ALTER TABLE slot ADD COLUMN extras TEXT" },
+  {
+    version: 2,
+    table: "slot",
+    sql: `UPDATE slot SET extras = json_patch('{}', reason), reason = NULL
+    WHERE state = 'completed' AND (reason LIKE '{"replay":%' OR reason LIKE '{"savedNanoUsd":%')`,
+  },
+  ...intoExtras("capped", "'$.cappedBy'", "cause"),
+  ...intoExtras("routed", "'$.upstream'", "upstream"),
+  ...intoExtras("checked", "'$.checks'", "json(body)"),
+  ...intoExtras("course", "'$.course'", "json(body)"),
 ] as const satisfies readonly Migration[];
+
+/** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */
+function intoExtras<const Table extends string>(table: Table, path: string, value: string) {
+  return [
+    {
+      version: 2,
+      table,
+      sql: `UPDATE slot SET extras = json_set(coalesce(extras, '{}'), ${path},
+    (SELECT ${value} FROM ${table} WHERE ${table}.id = slot.id)) WHERE id IN (SELECT id FROM ${table})`,
+    },
+    { version: 2, table, sql: `DROP TABLE ${table}` },
+  ] as const;
+}
 
 export type TableName = (typeof MIGRATIONS)[number]["table"];
