@@ -41,7 +41,7 @@ if (Object.values(results).some(({ misses }) => misses.length > 0)) process.exit
 
 function shown(
   name: string,
-  { quiet, during, ratio, sentMb, cpuSPerMb, statuses, misses }: Measured,
+  { quiet, during, ratio, sentMb, cpuMs, cpuSPerMb, statuses, misses }: Measured,
 ): Record<string, string> {
   return {
     attack: name,
@@ -52,7 +52,7 @@ function shown(
     max: ms(during.max),
     silent: ms(during.silentMs),
     sent: `${sentMb.toFixed(1)} MB`,
-    CPU: `${cpuSPerMb.toFixed(2)} s/MB`,
+    CPU: `${ms(cpuMs)}, ${cpuSPerMb.toFixed(2)} s/MB`,
     met: misses.length === 0 ? "yes" : `MISSED: ${misses.join(", ")}`,
     "answers to the attack": statuses,
   };

@@ -28,7 +28,9 @@ export type Measured = {
   /** p95 during the strikes ÷ that of the quiet stretches. */
   ratio: number;
   sentMb: number;
-  /** Processor time of the gateway, without what it uses in quiet, per MB that the attack sent. */
+  /** Processor time of the gateway for one strike, without what it uses in quiet. */
+  cpuMs: number;
+  /** The same per MB that the attack sent. */
   cpuSPerMb: number;
   /** Answers to the attack. */
   statuses: string;
@@ -88,7 +90,7 @@ export async function measure(
       during.push(struck.stretch);
       cpuMs += Math.max(0, struck.cpuMs - before.share * struck.ms);
     }
-    return measured({ quiet, during, cpuMs, attacker });
+    return measured({ quiet, during, cpuMs, rounds, attacker });
   } finally {
     attacker.leave();
     await victim.stop();
@@ -119,7 +121,9 @@ async function rested(gateway: Gateway, share: number): Promise<void> {
   }
 }
 
-function measured(of: { quiet: Stretch[]; during: Stretch[]; cpuMs: number; attacker: Attacker }): Measured {
+type Rounds = { quiet: Stretch[]; during: Stretch[]; cpuMs: number; rounds: number; attacker: Attacker };
+
+function measured(of: Rounds): Measured {
   const quiet = summary(of.quiet);
   const during = summary(of.during);
   const sentMb = of.attacker.bytes / 1e6;
@@ -132,7 +136,7 @@ function measured(of: { quiet: Stretch[]; during: Stretch[]; cpuMs: number; atta
     ...(during.failed > 0 ? [`${during.failed} failed`] : []),
   ];
   const statuses = [...of.attacker.statuses].map(([status, count]) => `${count} × ${status}`).join(", ");
-  return { quiet, during, ratio, sentMb, cpuSPerMb, statuses, misses };
+  return { quiet, during, ratio, sentMb, cpuMs: of.cpuMs / of.rounds, cpuSPerMb, statuses, misses };
 }
 
 function pause(ms: number): Promise<void> {
