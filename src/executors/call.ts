@@ -21,6 +21,7 @@ import type { Started } from "../objects/clients/credit/holder.ts";
 import { creditRun, credits } from "../objects/clients/credit/instance.ts";
 import { loneCalls } from "../objects/clients/lone-calls.ts";
 import { settleSoon } from "../objects/clients/settlements.ts";
+import { SharedRequests } from "../objects/clients/shared-requests.ts";
 import type { TraceContext } from "../trace-context.ts";
 import type { Route } from "../providers/config/routes.ts";
 import type { Upstream } from "../providers/config/types.ts";
@@ -28,7 +29,7 @@ import { priceOf } from "../providers/config/registry.ts";
 import { isPulled as isPulledUpstream } from "../providers/kinds/table.ts";
 import { targetOf, type ModelRules } from "../providers/target.ts";
 import { takeSamples, type Attempt } from "./attempt.ts";
-import { acquire, attemptTimer, watchClient, type ClientWatch } from "./permit.ts";
+import { acquire, attemptTimer, endedWithin, watchClient, type ClientWatch } from "./permit.ts";
 
 /** What all attempts of a call took and cost. */
 export type CallUsage = {
@@ -309,6 +310,7 @@ async function settle(
   {
     run,
     config,
+    signal,
     waitUntil,
     groupId,
     isShared,
@@ -329,6 +331,12 @@ async function settle(
     await knownToRun(run, attemptId, waitUntil);
     const plain = { attemptId, outcome: settled, stored: null, ...takeSamples() };
     const settlement = recorded === undefined ? plain : { ...plain, recorded };
+    if (signal.aborted && settled.kind === "failure") {
+      await settleLeft(run, settlement);
+      const charge = chargeOfPermit(permit, outcome, config.upstreams);
+      const remainingNanoUsd = remainingAfter(permit, charge);
+      return { retryInMs: null, ...costOf(charge), parallelGroupId: groupId, remainingNanoUsd };
+    }
     const reply = await run.callWithRetry<SettleReply>((stub) => stub.settle(settlement));
     if (reply.known || reply.endedAs !== undefined) return reply;
     // The reply to the same settlement was lost, or the run has forgotten the attempt: its own outcome says what it cost.
@@ -343,6 +351,17 @@ async function settle(
     parallelGroupId: groupId,
     remainingNanoUsd: ended === null ? remainingAfter(permit, charge) : ended.remainingNanoUsd,
   };
+}
+
+const leftSettlements = new SharedRequests<SingleSettlement, null>();
+
+/** Settles a failed attempt whose client has left: nobody waits for what follows, and those of a killed program are many at once. */
+async function settleLeft(run: RunCaller, settlement: SingleSettlement): Promise<void> {
+  const send = async (settlements: readonly SingleSettlement[]): Promise<null[]> => {
+    await run.callWithRetry<void>((stub) => stub.settleMany([...settlements]));
+    return settlements.map(() => null);
+  };
+  await leftSettlements.replyTo(run.runId, settlement, { send, endedWithin });
 }
 
 /** Under what the answer of a permitted attempt is recorded; undefined = it is not. */

@@ -141,7 +141,7 @@ async function withSettlements<T>(
 }
 
 /** True once the promise has ended; false if `ms` were over before. The timer also counts as work of this request's own. */
-function endedWithin(promise: Promise<void>, ms: number): Promise<boolean> {
+export function endedWithin(promise: Promise<void>, ms: number): Promise<boolean> {
   return new Promise((resolve) => {
     const guard = setTimeout(() => resolve(false), ms);
     void promise.then(() => {

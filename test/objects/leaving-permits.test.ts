@@ -6,6 +6,8 @@ import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { acquireRequest, crash, factsOf } from "../support/objects-direct.ts";
+import type { Attempt } from "../../src/executors/attempt.ts";
+import { executeCall } from "../../src/executors/call.ts";
 import { acquire, watchClient } from "../../src/executors/permit.ts";
 import { RunObject } from "../../src/index.ts";
 import { ABANDONED_MS, PERMIT_GUARD_MS, SWEEP_MS } from "../../src/limits.ts";
@@ -182,6 +184,40 @@ describe("the calls of a program that is killed", () => {
     expect(sent.reduce((sum, count) => sum + count)).toBeLessThanOrEqual(2 + slow);
     await firstEnds(run);
     await expectFree(run);
+  });
+
+  it.each([
+    ["that may have been sent", "unknown", CALLS / 10],
+    ["that were not sent", "rejected", 0],
+  ] as const)("settle their attempts %s by a few requests, each as it ended", async (_, kind, charged) => {
+    const width = CALLS / 10;
+    const run = await openRun({ max_parallel: width, budget: { usd: 1 } });
+    const client = new AbortController();
+    const kept: Promise<unknown>[] = [];
+    const deps = {
+      run: new RunCaller(env, run.id),
+      config: { upstreams: [], routes: [], defaultModel: null, leasedCredit: false },
+      signal: client.signal,
+      waitUntil: (promise: Promise<unknown>) => void kept.push(promise),
+    };
+    const rules = { deadlineMs: null, onLost: "retry", waitsForGate: false, mayUseCredit: false } as const;
+    const attempt = async ({ controller, timer }: Attempt) => {
+      const stop = timer(60_000, () => undefined);
+      await new Promise((resolve) => controller.signal.addEventListener("abort", resolve));
+      stop();
+      return { kind: "ended" as const, outcome: { ...UNSENT, class: kind } };
+    };
+    const calls = Array.from({ length: width }, () => executeCall({ facts, ...rules }, attempt, deps));
+    await expect.poll(() => reservedOf(run)).toBe(width);
+    const seen = watched(run.id).calls;
+    const leftMs = Date.now();
+    client.abort();
+    for (const { end, usage } of await Promise.all(calls)) expect([end.kind, usage.attempts]).toEqual(["ended", 1]);
+    const slow = Math.ceil((Date.now() - leftMs) / PERMIT_GUARD_MS);
+    const { calls: budgeted } = await run.budget();
+    expect([budgeted.reserved, budgeted.spent]).toEqual([0, charged]);
+    expect((seen["settle"] ?? 0) + (seen["settleMany"] ?? 0)).toBeLessThanOrEqual(2 + slow);
+    await Promise.all(kept);
   });
 
   it("are withdrawn by each other, if the request that began with it does not get through", async () => {
