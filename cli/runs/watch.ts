@@ -6,10 +6,10 @@ import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import { showRun } from "../watch/show.ts";
 import type { Surroundings } from "../command.ts";
 
-const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] ${GATEWAY_USAGE}
+const USAGE = `Usage: fanout watch [RUN] [--json] [--once] [--plain] [--tree] ${GATEWAY_USAGE}
 
 Shows a run until it ends. RUN: default the run of FANOUT_TOKEN. --json prints each event as one line of JSON; --once prints
-the present state and exits; --plain redraws nothing.
+the present state and exits; --plain redraws nothing; --tree shows the runs below it as well, without --json.
 `;
 
 /** How a line of an event stream begins that has an event: the gateway writes each on one line. */
@@ -21,6 +21,7 @@ export async function watch(args: string[], surroundings: Surroundings): Promise
     json: { type: "boolean", default: false },
     once: { type: "boolean", default: false },
     plain: { type: "boolean", default: false },
+    tree: { type: "boolean", default: false },
     ...GATEWAY_OPTIONS,
     help: { type: "boolean", short: "h", default: false },
   });

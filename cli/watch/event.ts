@@ -10,7 +10,9 @@ const text = z.string().transform(printable);
 const optionalText = text.nullish().transform((value) => value ?? null);
 const time = z.string().transform(Date.parse).pipe(z.number());
 
-const envelope = { seq: z.int().positive(), ts: time, parallel_group_id: optionalText };
+/** How deep the run is below the root of its tree. */
+const depth = z.int().nonnegative().catch(0);
+const envelope = { seq: z.int().positive(), ts: time, parallel_group_id: optionalText, depth };
 const call = { index: z.int().nonnegative().nullable(), call_id: optionalText };
 const attempt = { ...call, attempt: z.int().positive(), upstream: text, model: text };
 const money = z.object({ usd: z.number() });
@@ -131,7 +133,7 @@ const clients = z.object({
 });
 
 type Known = z.infer<typeof known>;
-type Envelope = { seq: number; ts: number; parallel_group_id: string | null };
+type Envelope = { seq: number; ts: number; parallel_group_id: string | null; depth: number };
 
 /** A client's own event, by its name; `excerpt` is the beginning of its text. */
 type ClientEvent = Envelope & {

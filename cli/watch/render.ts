@@ -8,7 +8,7 @@ import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
 import { cut } from "./text.ts";
 import { usdText } from "../../ui/model/format.ts";
-import { countText } from "./units.ts";
+import { countText, plural } from "./units.ts";
 import { type GroupView, queuedIn, total, type View } from "./view.ts";
 
 /** Assumed duration of an attempt until one has been answered, ms. */
@@ -32,11 +32,38 @@ export function render(view: View, frame: Frame): string[] {
   return lines.map((line) => cut(line, frame.columns));
 }
 
-function runLine(view: View, { runId, connected }: Frame): string {
+/** A run of a tree. `level`: how far it is indented; `depth` and `step`: how deep in its tree, and at which step of its own. */
+export type TreeRun = {
+  id: string;
+  level: number;
+  depth: number;
+  step: string | null;
+  view: View;
+  connected: boolean;
+};
+
+/** Lines of the live part for a tree: each run in its place with its groups below, at most `rows - 1`. */
+export function renderTree(runs: readonly TreeRun[], frame: Omit<Frame, "runId" | "connected">): string[] {
+  const rowsMax = Math.max(1, frame.rows - 1);
+  const shown = runs.length > rowsMax ? runs.slice(0, rowsMax - 1) : runs;
+  const rest = runs.length > shown.length ? [`… ${plural(runs.length - shown.length, "more run")}`] : [];
+  const wanted = shown.map(({ view }) => [...view.groups.values()].reduce((sum, group) => sum + rowsWanted(group), 0));
+  const shares = shareRows(wanted, rowsMax - shown.length - rest.length);
+  const blocks = shown.map(({ id: runId, level, depth, step, view, connected }, place) => {
+    const own = { ...frame, runId, connected };
+    const where = [`Depth ${depth}`, ...(step === null ? [] : [`Step ${step}`])];
+    const lines = [runLine(view, own, where), ...groupLines(view, own, shares[place] ?? 0)];
+    return lines.map((line) => `${"  ".repeat(level)}${line}`);
+  });
+  return [...blocks.flat(), ...rest].map((line) => cut(line, frame.columns));
+}
+
+function runLine(view: View, { runId, connected }: Frame, where: readonly string[] = []): string {
   const name = view.name === null ? "" : ` "${view.name}"`;
   const limit = view.limitUsd === null ? "" : ` of ${usdText(view.limitUsd)}`;
   const parts = [
     `${runId}${name}`,
+    ...where,
     view.ended ?? "open",
     `${usdText(view.spentUsd)}${limit} spent`,
     `${countText(view.counts.running)} in flight`,

@@ -4,10 +4,10 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Surroundings } from "../command.ts";
 import { printable } from "../text/printable.ts";
 import { Display } from "./display.ts";
-import { type Ending, follow, type Listener } from "./follow.ts";
+import type { Ending } from "./follow.ts";
 import { ownRun, type Source } from "./gateway.ts";
-import { readLog } from "./log.ts";
 import { type Setting, settingOf } from "./setting.ts";
+import { followTree, readTree, type TreeListener } from "./tree.ts";
 
 /** Time between two frames, ms: ten per second look smooth and cost little. */
 const FRAME_MS = 100;
@@ -33,30 +33,33 @@ export async function showRun(args: readonly string[], around: Around): Promise<
 }
 
 /** Resolves with what went wrong, or null. */
-async function show(source: Source, { once: justOnce, plain }: Setting, signal: AbortSignal): Promise<string | null> {
+async function show(source: Source, setting: Setting, signal: AbortSignal): Promise<string | null> {
+  const { once: justOnce, plain, tree: below } = setting;
   const terminal = process.stdout;
   const live = terminal.isTTY && !plain;
   const display = new Display({
     runId: printable(source.runId),
     style: live ? "live" : "plain",
     redraws: live && !justOnce,
+    tree: below,
     now: Date.now,
     size: () => ({ columns: terminal.columns || 80, rows: terminal.rows || 24 }),
   });
   // A terminal that was stopped with Ctrl-S would otherwise receive all frames that it missed.
   const ticker = setInterval(() => void (terminal.writableNeedDrain || terminal.write(display.frame())), FRAME_MS);
-  const listener: Listener = {
-    connected: () => display.connected(),
-    lost: (why, delayMs) => display.lost(why, delayMs),
-    events: async (events) => {
-      display.events(events);
+  const listener: TreeListener = {
+    connected: (run) => display.connected(run),
+    lost: (run, why, delayMs) => display.lost(why, delayMs, run),
+    left: (run, problem) => display.left(run, problem),
+    events: async (run, events) => {
+      display.events(events, run);
       if (display.backlog > BACKLOG_MAX && !terminal.write(display.frame())) await once(terminal, "drain");
     },
   };
   try {
     return justOnce
-      ? await readLog(source, { fetch, signal, onEvents: listener.events })
-      : messageOf(await follow(source, { fetch, sleep }, { listener, signal }));
+      ? await readTree(source, { below, fetch, signal, onEvents: listener.events })
+      : messageOf(await followTree(source, { fetch, sleep }, { below, listener, signal }));
   } finally {
     clearInterval(ticker);
     terminal.write(display.close());

@@ -14,12 +14,22 @@ describe("settingOf", () => {
       runId: "run_1",
       once: false,
       plain: false,
+      tree: false,
     });
   });
 
   it("reads its flags in any place", () => {
-    const setting = settingOf(["--once", "run_1", "--plain", "--url", "https://x.test/a/"], { env, read: nothing });
-    expect(setting).toMatchObject({ gateway: { url: "https://x.test/a" }, runId: "run_1", once: true, plain: true });
+    const setting = settingOf(["--once", "run_1", "--plain", "--tree", "--url", "https://x.test/a/"], {
+      env,
+      read: nothing,
+    });
+    expect(setting).toMatchObject({
+      gateway: { url: "https://x.test/a" },
+      runId: "run_1",
+      once: true,
+      plain: true,
+      tree: true,
+    });
   });
 
   it("prefers --url to FANOUT_URL", () => {
