@@ -121,6 +121,22 @@ it("a run's slots of version 1 keep what few of them have", async () => {
   });
 });
 
+it("a judge's call of version 1 serves the group that it judges", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const first = MIGRATIONS.filter(({ version }) => version === 1);
+    makeTables(storage.sql, first, ["meta", "grp", "single"]);
+    const header = (seq: number): string => JSON.stringify({ header: { seq, judges: { seq: 1, answers: 3 } } });
+    storage.sql.exec("INSERT INTO meta (key, value) VALUES ('schema', '1')");
+    storage.sql.exec("INSERT INTO grp (seq, header) VALUES (1, ?), (2, ?)", '{"header":{"seq":1}}', header(2));
+    storage.sql.exec("INSERT INTO single (seq, header, facts, calls) VALUES (3, ?, '', '')", header(3));
+
+    const { groups } = new RunStore(storage);
+    const headers = [1, 2, 3].map((seq) => groups.get(seq)?.stored.header);
+    const serves = { seq: 1, answers: 3, as: "judge" };
+    expect(headers).toEqual([{ seq: 1 }, { seq: 2, serves }, { seq: 3, serves }]);
+  });
+});
+
 it("what few slots have costs no row beside the slot's", async () => {
   await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
     const store = new RunStore(storage);

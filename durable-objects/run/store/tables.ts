@@ -98,6 +98,9 @@ export const MIGRATIONS = [
   ...intoExtras("routed", "'$.upstream'", "upstream"),
   ...intoExtras("checked", "'$.checks'", "json(body)"),
   ...intoExtras("course", "'$.course'", "json(body)"),
+  // What a group is for was known of judges' calls only.
+  ...servesOfJudges("grp"),
+  ...servesOfJudges("single"),
 ] as const satisfies readonly Migration[];
 
 /** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */
@@ -110,6 +113,19 @@ function intoExtras<const Table extends string>(table: Table, path: string, valu
     (SELECT ${value} FROM ${table} WHERE ${table}.id = slot.id)) WHERE id IN (SELECT id FROM ${table})`,
     },
     { version: 2, table, sql: `DROP TABLE ${table}` },
+  ] as const;
+}
+
+/** The statement that names the service of a judge's call in the headers of a table. */
+function servesOfJudges<const Table extends string>(table: Table) {
+  return [
+    {
+      version: 2,
+      table,
+      sql: `UPDATE ${table} SET header = json_set(json_remove(header, '$.header.judges'), '$.header.serves',
+    json_set(header -> '$.header.judges', '$.as', 'judge'))
+    WHERE header -> '$.header.judges' IS NOT NULL`,
+    },
   ] as const;
 }
 

@@ -59,6 +59,8 @@ const LANDED: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
     "2 checked 8632f7269f598e97",
     "2 course 238b594d68a82948",
     "2 course dcef2fd4d174c619",
+    "2 grp 1de35b2787997932",
+    "2 single f8ddd9b312c83268",
   ],
   gate: ["1 memory 4768b817e4d7982e", "1 metered f5c0e089258283a9", "1 unread bf8aa39e38ffdcbf"],
   directory: [
