@@ -77,7 +77,8 @@ const FIRST_SLOTS = `
     (65538, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'cheaper', '{"savedNanoUsd":40}'),
     (65539, 'completed', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'told', '{"savedNanoUsd":null,"reasoningTokens":2}'),
     (65540, 'failed', 3, 5, 1, 10, 0, 900, 1, NULL, NULL, '{"reason":"lost"}'),
-    (65541, 'completed', 2, 5, 1, 10, 3, 900, 0, 'up/m', 'all of it', '{"replay":{"key":"l"}}');
+    (65541, 'completed', 2, 5, 1, 10, 3, 900, 0, 'up/m', 'all of it', '{"replay":{"key":"l"}}'),
+    (65542, 'queued', 1, 5, 1, 10, 3, 900, 0, 'up/m', 'cut short', '{"savedNanoUsd":null,"cacheHitTokens":8}');
   INSERT INTO capped (id, cause) VALUES (65536, 'budget'), (65541, 'budget');
   INSERT INTO routed (id, upstream) VALUES (65538, 'up'), (65541, 'down');
   INSERT INTO checked (id, body) VALUES (65541, '{"violation":null}');
@@ -111,6 +112,7 @@ it("a run's slots of version 1 keep what few of them have", async () => {
       [3, "told", null, no, no, no, no, no, no, 2],
       [4, null, "lost", no, no, no, no, no, no, no],
       [5, "all of it", null, "budget", "down", { violation: null }, { steps: [{ model: "a" }] }, { key: "l" }, no, no],
+      [6, "cut short", null, no, no, no, no, no, no, 8],
     ]);
     expect([...slots.recorded()]).toEqual([
       { id: 65_537, key: "k", of: "r/1" },

@@ -86,13 +86,14 @@ export const MIGRATIONS = [
     table: "kept",
     sql: "CREATE TABLE kept (id TEXT PRIMARY KEY, upstream TEXT NOT NULL) STRICT, WITHOUT ROWID",
   },
-  // What few slots have was in a table for each kind of it, and in the column of the reason, which completed slots did not use.
+  // What few slots have was in a table for each kind of it, and in the column of the reason, which slots with an answer did not use: those
+  // that completed, and those that are asked again.
   { version: 2, table: "slot", sql: "ALTER TABLE slot ADD COLUMN extras TEXT" },
   {
     version: 2,
     table: "slot",
     sql: `UPDATE slot SET extras = json_patch('{}', reason), reason = NULL
-    WHERE state = 'completed' AND (reason LIKE '{"replay":%' OR reason LIKE '{"savedNanoUsd":%')`,
+    WHERE reason LIKE '{"replay":%' OR reason LIKE '{"savedNanoUsd":%'`,
   },
   ...intoExtras("capped", "'$.cappedBy'", "cause"),
   ...intoExtras("routed", "'$.upstream'", "upstream"),
