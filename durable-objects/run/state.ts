@@ -149,6 +149,7 @@ export class RunState {
         factsOf: (slotId) => calls.factsOf(slotId),
         substitutedFactsOf: (slotId) => calls.substitutedFactsOf(slotId),
         graphReads: calls.graphReads,
+        storedSlot: (slotId) => store.slots.one(slotId),
         bodyOf: (slotId) => calls.bodyStateOf(slotId),
         isAway: (callId) => this.waitingCalls.isAway(callId),
         targetOf: (group, modelIndex) => this.targets.ofGroup(group, modelIndex),
@@ -162,10 +163,8 @@ export class RunState {
     engine = this.engine;
     restoreCredits(this.engine, store.meta.get("credits"), now.ms);
     endWindows(this.engine, now.ms);
-    this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, {
-      stats: store.meta.get("statsBaseline"),
-      usage: store.meta.get("usageBaseline"),
-    });
+    const baselines = { stats: store.meta.get("statsBaseline"), usage: store.meta.get("usageBaseline") };
+    this.counters = new Counters(this.engine.shards, rebuilt.groupCounts, baselines);
     this.openings = rebuilt.openings;
     this.#openGroups = rebuilt.openGroups;
     for (const { header } of rebuilt.openGroups.values()) if (header.single !== null) this.#openSingles += 1;

@@ -21,6 +21,7 @@ import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
 import { parseStopWhen, stopReplyFields, stopWhen } from "./aggregate/stop-when.ts";
+import { speculationReply } from "./aggregate/speculation.ts";
 import {
   claimFields,
   claimsOf,
@@ -253,6 +254,7 @@ export const batchReply = z
     created_at: z.iso.datetime(),
     ended_at: z.iso.datetime().nullable(),
     ...stopReplyFields,
+    speculation: speculationReply.optional(),
     replayed: z.int().optional().meta({
       description: "Calls that were answered with recorded answers; absent if the run records none",
     }),

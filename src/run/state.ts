@@ -82,6 +82,8 @@ export type EngineDeps = {
   newcomers?: Newcomers;
   /** The root of the tree that the run belongs to; absent = it is alone. */
   root?: string;
+  /** The row of a slot; null = it has none. Absent = no slot takes over the answer of another one. */
+  storedSlot?: (slotId: number) => SlotRecord | null;
   /** The run's recorded answers. Absent = it records none. */
   replay?: ReplayDeps;
 };

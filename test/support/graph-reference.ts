@@ -19,9 +19,17 @@ export type ReferenceSlot = {
 /** The text that the model gives for a prompt; null = the call fails for good. `elements`: it answers with such an array. */
 export type Model = (prompt: string, index: number, elements: number | null | undefined) => string | null;
 
-/** The prompt of each task: the outputs of what it depends on, and its element. */
-export function promptOf({ id, dependencies, foreach: each }: CompiledTask, tasks: readonly CompiledTask[]): string {
-  const outputs = dependencies.map((position) => `{{${tasks[position]?.id}.outputs}}`);
+/** What a task's prompt inserts: what it depends on, but for what decides whether a likely one runs. */
+export function insertedInto({ dependencies, runIf, likely }: CompiledTask): readonly number[] {
+  const condition = conditionOf(runIf);
+  if (likely === undefined || condition === null) return dependencies;
+  return dependencies.filter((position) => !namedTasks(condition).includes(position));
+}
+
+/** The prompt of each task: the outputs that it inserts, and its element. */
+export function promptOf(task: CompiledTask, tasks: readonly CompiledTask[]): string {
+  const { id, foreach: each } = task;
+  const outputs = insertedInto(task).map((position) => `{{${tasks[position]?.id}.outputs}}`);
   return [id, ...(each === undefined ? [] : ["{{item}}"]), ...outputs].join(" / ");
 }
 

@@ -3,13 +3,20 @@ import assert from "node:assert/strict";
 import { Ledger, NO_LIMITS } from "../../src/run/money/ledger.ts";
 import type { Tier } from "../../src/run/answers/tiers.ts";
 import type { Outcome } from "../../src/call.ts";
-import { CallPageBuilder, readCall, type CallPage } from "../../src/run/queue/call-page.ts";
+import type { Group } from "../../src/run/group/group.ts";
+import type { Speculation } from "../../src/run/group/early-calls.ts";
+import { CallPageBuilder, readCall, readFacts, type CallPage } from "../../src/run/queue/call-page.ts";
 import { dispatch } from "../../src/run/steps/dispatch.ts";
-import { changeGraph, startGraph } from "../../src/run/steps/end-slot.ts";
+import { changeGraph, drainGroup, startGraph } from "../../src/run/steps/end-slot.ts";
+import { enqueueSlots } from "../../src/run/steps/enqueue.ts";
+import { replayQueued } from "../../src/run/steps/recall.ts";
+import { giveUpStopped } from "../../src/run/steps/stopping.ts";
 import { expireLeases, settle } from "../../src/run/steps/settle.ts";
-import { slotIdOf, indexOf } from "../../src/run/queue/slot.ts";
+import type { DueCall } from "../../src/run/services/service.ts";
+import { callOpened, dueCalls, needlessCalls } from "../../src/run/services/table.ts";
+import { groupSeqOf, slotIdOf, indexOf } from "../../src/run/queue/slot.ts";
 import { EngineState, type EngineDeps } from "../../src/run/state.ts";
-import type { CompiledGraph, CompiledTask } from "../../src/run/graph/types.ts";
+import { conditionOf, type CompiledGraph, type CompiledTask } from "../../src/run/graph/types.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { GraphCalls } from "../../durable-objects/run/store/graph-calls.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
@@ -17,7 +24,7 @@ import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { failure, makeFacts, makeHeader, makeTarget, success } from "./engine.ts";
 import { Rows } from "./engine-rows.ts";
 import { tiered, type DrawnGraph } from "./frontier-graphs.ts";
-import { playReference, promptOf, type Model, type ReferenceSlot } from "./graph-reference.ts";
+import { insertedInto, playReference, promptOf, type Model, type ReferenceSlot } from "./graph-reference.ts";
 
 const SEQ = 1;
 const TARGET = makeTarget();
@@ -39,26 +46,43 @@ export class GraphUnderTest {
   readonly #deps: EngineDeps;
   /** Attempts that an executor has: their slots and prompts. */
   readonly #lent = new Map<string, { index: number; prompt: string }>();
+  /** By the index of a slot: the answers that its calls were charged for, its early one included. */
+  readonly #answers = new Map<number, number>();
   #pages: PageCache;
   #calls: GraphCalls;
   #engine: EngineState | null = null;
   #state: EngineState;
   #nowMs = 1_000;
+  /** Of the group that was opened last. */
+  #lastSeq = SEQ;
 
   /**
    * @param tiers The graph has strict ones, which change when its slots run, and nothing of what they end as.
    * @param opened How many of the tasks it is opened with; `grow` adds the others.
+   * @param speculateNanoUsd What early calls may cost for nothing, if tasks with conditions are likely to run; null = there are none.
    */
   constructor(
     drawn: DrawnGraph,
     width: number,
-    { tiers = null, opened = drawn.tasks.length }: { tiers?: readonly Tier[] | null; opened?: number } = {},
+    {
+      tiers = null,
+      opened = drawn.tasks.length,
+      speculateNanoUsd = null,
+    }: { tiers?: readonly Tier[] | null; opened?: number; speculateNanoUsd?: number | null } = {},
   ) {
     this.#drawn = drawn;
     const ordered = tiers === null ? drawn.tasks : tiered(drawn.tasks, tiers);
-    const tasks = ordered.map((task, position) => withPrompt(task, position));
+    const mayBeLikely = speculateNanoUsd !== null;
+    const tasks = ordered.map((task, position) => withPrompt(mayBeLikely ? withHint(task) : task, position));
+    const early = speculateNanoUsd === null ? {} : { speculate: { nanoUsd: speculateNanoUsd } };
     const rules = { version: 1, schedule: "critical_path", onError: "continue", inject: "template" } as const;
-    this.#whole = { ...rules, tasks, slots: drawn.slots, ...(tiers !== null && { tiers: "strict" as const }) };
+    this.#whole = {
+      ...rules,
+      tasks,
+      slots: drawn.slots,
+      ...(tiers !== null && { tiers: "strict" as const }),
+      ...early,
+    };
     this.#graph = opened === tasks.length ? this.#whole : this.#partOf(opened);
     this.#settings = settingsOf(width);
     [this.#pages, this.#calls] = this.#caches();
@@ -67,6 +91,7 @@ export class GraphUnderTest {
       factsOf: (slotId) => this.#pages.facts(slotId),
       targetOf: () => TARGET,
       substitutedFactsOf: (slotId) => this.#calls.factsOf(slotId),
+      storedSlot: (slotId) => this.#rows.slot(slotId),
       graphReads: {
         countElements: (source) => this.#calls.countElements(source),
         outputOf: (slotId) => this.#calls.outputOf(slotId),
@@ -118,7 +143,7 @@ export class GraphUnderTest {
   /** Answers everything until nothing is left. */
   finish(): void {
     this.grow(this.#whole.tasks.length);
-    for (let round = 0; this.#rows.result(SEQ)?.endedAtMs == null; round++) {
+    for (let round = 0; this.#rows.result(SEQ)?.endedAtMs == null || this.#lent.size > 0; round++) {
       assert(round < 2_000, "the graph makes no progress");
       for (const attemptId of this.#lent.keys()) this.#settle(attemptId);
       this.#nowMs += 60_000;
@@ -197,26 +222,93 @@ export class GraphUnderTest {
     return { pages, models: builder.models };
   }
 
+  /** The slots whose call was answered more than once. */
+  get answeredTwice(): number[] {
+    return [...this.#answers].flatMap(([index, count]) => (count > 1 ? [index] : []));
+  }
+
+  /** What the early calls have come to, by the row of the graph. */
+  get speculation(): Speculation | undefined {
+    return this.#rows.result(SEQ)?.speculation;
+  }
+
+  /** What the early calls have cost, by their own rows, whose answers no slot has. */
+  get wastedNanoUsd(): number {
+    const { open = [], wastedNanoUsd = 0 } = this.speculation ?? {};
+    // When the graph ended, they were in flight.
+    return open.reduce((sum, seq) => sum + (this.#rows.result(seq)?.usage?.costNanoUsd ?? 0), wastedNanoUsd);
+  }
+
+  /** Opens the early calls that are due, and cancels those that are needed no more, as the run object does. */
+  #serve(): void {
+    for (const group of this.#state.takeServed()) {
+      for (const { seq, message } of needlessCalls(group)) {
+        const call = this.#state.groups.get(seq);
+        if (call === undefined) continue;
+        const reason = { reason: "cancelled", message } as const;
+        drainGroup(this.#state, call, { state: "cancelled", reason, cause: "cancel" }, this.#nowMs);
+        if (call.inFlight > 0) this.#state.stopped.add(call);
+      }
+      for (let due = this.#dueOf(group); due.length > 0; due = this.#dueOf(group))
+        due.forEach((each) => this.#openEarly(each));
+    }
+    giveUpStopped(this.#state, this.#nowMs);
+  }
+
+  #dueOf(group: Group): DueCall[] {
+    return dueCalls(group, this.#state, this.#nowMs);
+  }
+
+  #openEarly({ serves, call }: DueCall): void {
+    assert(call.kind === "slot" && serves.as === "early");
+    this.#lastSeq += 1;
+    const seq = this.#lastSeq;
+    const builder = new CallPageBuilder({});
+    builder.add({ body: readCall(this.#calls.callOf(call.slotId), "{}"), facts: call.facts });
+    const page = builder.flush();
+    assert(page !== null);
+    const rules = { background: true, onLost: "fail", models: builder.models } as const;
+    const header = makeHeader({ seq, id: `pg-${seq}`, count: 1, serves, ...rules });
+    this.#rows.putGroup({ ...KEPT, openKey: `early ${seq}`, header }, [page]);
+    const group = this.#state.openGroup(header, null);
+    enqueueSlots(this.#state, group, 0, readFacts(page.facts, builder.models));
+    const served = this.#state.groups.get(serves.seq);
+    assert(served !== undefined);
+    callOpened(served, { serves, seq, id: header.id });
+  }
+
+  /** The slot of the graph whose call a slot makes: itself, or that for which it is made early. */
+  #indexFor(slotId: number): { index: number; isEarly: boolean } {
+    const { serves } = this.#state.groups.get(groupSeqOf(slotId))?.header ?? {};
+    return serves?.as === "early" ? { index: serves.index, isEarly: true } : { index: indexOf(slotId), isEarly: false };
+  }
+
   /** Dispatches, stores, and only then gives attempts to executors. */
   #turn(): void {
+    this.#serve();
+    replayQueued(this.#state, this.#nowMs);
     const { assignments } = dispatch(this.#state, new Map([[0, 8]]), this.#nowMs);
     for (const slot of this.#rows.commit(this.#state, this.#nowMs, false)) this.#calls.stored(slot);
     const reference = this.#reference();
     for (const { executor, lease, ...assignment } of assignments) {
       assert(executor !== null && "slotId" in assignment);
-      const index = indexOf(assignment.slotId);
-      const { prompt = "" } = readCall(this.#calls.callOf(assignment.slotId), "{}");
-      assert.equal(prompt, reference[index]?.prompt, `the inputs of slot ${index} are there`);
-      this.#inputsAreStored(index);
+      const { index, isEarly } = this.#indexFor(assignment.slotId);
+      const callJson = isEarly ? this.#pages.call(assignment.slotId) : this.#calls.callOf(assignment.slotId);
+      const { prompt = "" } = readCall(callJson, "{}");
+      // The reference knows no prompt of a task that does not run.
+      const expected = isEarly ? (reference[index]?.prompt ?? prompt) : reference[index]?.prompt;
+      assert.equal(prompt, expected, `the inputs of slot ${index} are there`);
+      this.#inputsAreStored(index, isEarly);
       this.#lent.set(lease.attemptId, { index, prompt });
     }
   }
 
-  #inputsAreStored(index: number): void {
+  #inputsAreStored(index: number, isEarly: boolean): void {
     const task = this.#graph.tasks.find(({ first, slots }) => first <= index && index < first + slots);
-    for (const dependency of task?.dependencies ?? []) {
+    assert(task !== undefined);
+    for (const dependency of isEarly ? insertedInto(task) : task.dependencies) {
       const before = this.#graph.tasks[dependency];
-      const isPipeline = task?.foreach?.elementwise === true && task.foreach.source === dependency;
+      const isPipeline = task.foreach?.elementwise === true && task.foreach.source === dependency;
       const [first, count] = isPipeline
         ? [(before?.first ?? 0) + index - task.first, 1]
         : [before?.first ?? 0, before?.slots ?? 0];
@@ -232,7 +324,10 @@ export class GraphUnderTest {
     const lent = this.#lent.get(attemptId);
     this.#lent.delete(attemptId);
     if (lent === undefined) return;
-    settle(this.#state, attemptId, this.#outcomeOf(lent), this.#nowMs);
+    const outcome = this.#outcomeOf(lent);
+    const settled = settle(this.#state, attemptId, outcome, this.#nowMs);
+    if (settled === null || outcome.kind !== "success") return;
+    this.#answers.set(lent.index, (this.#answers.get(lent.index) ?? 0) + 1);
   }
 
   #outcomeOf({ index, prompt }: { index: number; prompt: string }): Outcome {
@@ -241,7 +336,7 @@ export class GraphUnderTest {
       ({ foreach: each }) => each !== undefined && each.elementwise !== true && each.source === position,
     );
     const text = this.#model(prompt, index, feeds ? this.#drawn.elements[position] : undefined);
-    const answer = success();
+    const answer = success({ promptTokens: 10, completionTokens: 10 });
     return text === null || answer.kind === "failure" ? failure("rejected") : { ...answer, text };
   }
 
@@ -280,10 +375,17 @@ export class GraphUnderTest {
   }
 }
 
+/** A task whose call may be made early is likely to run. */
+function withHint(task: CompiledTask): CompiledTask {
+  const { runIf, foreach: each, alternatives, alternativeOf } = task;
+  const isCall = each === undefined && alternatives === undefined && alternativeOf === undefined;
+  return isCall && conditionOf(runIf) !== null ? { ...task, likely: true } : task;
+}
+
 /** Every third task has a fallback; each says that something is inserted into its prompt. */
 function withPrompt(task: CompiledTask, position: number): CompiledTask {
   const hasFallback = position % 3 === 2 && task.alternatives === undefined;
-  const inserted = task.dependencies.map((dependency) => [dependency, 1] as const);
+  const inserted = insertedInto(task).map((dependency) => [dependency, 1] as const);
   return { ...task, inserted, maxRetries: 20, ...(hasFallback ? { fallback: `fallback ${position}` } : {}) };
 }
 

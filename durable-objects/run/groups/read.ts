@@ -3,6 +3,7 @@ import { answerChars } from "../../../src/answer.ts";
 import { shownCourse } from "../../../src/run/continuations/tools.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/run/group/record.ts";
 import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/run/group/group.ts";
+import type { Speculation } from "../../../src/run/group/early-calls.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
 import { shortOf } from "../../../src/run/steps/paused.ts";
 import { waitsBySlot, waitsOf } from "../../../src/run/steps/waiting-for.ts";
@@ -43,6 +44,7 @@ export function groupView(run: Groups, store: RunStore, seq: number, nowMs: numb
     // The sum of a large group's rows takes long, and groups are looked at often.
     usage: result.usage ?? store.slots.usageOf(seq),
     ...stopOf(header, result),
+    ...(result.speculation === undefined ? {} : { speculation: speculationNow(run, store, result.speculation) }),
     ...(aggregate === undefined ? {} : { aggregate }),
     ...(header.held === undefined || live === undefined || live.done ? {} : { held: header.held }),
     ...(result.missing === undefined ? {} : { missing: result.missing }),
@@ -72,6 +74,22 @@ function stopOf(header: GroupHeader, { saved, drained, judges }: GroupResult): P
   if (shadow === null) return {};
   const judged = header.judgeWhen === undefined ? {} : { judges: judges ?? [] };
   return { stop: { shadow, saved: saved ?? null, hasCancelled: drained?.cause === "stop", ...judged } };
+}
+
+/** What early calls have come to by now: a graph that has ended knows nothing of those that were in flight then. */
+function speculationNow(
+  { engine }: Groups,
+  { groups }: Pick<RunStore, "groups">,
+  { open, ...known }: Speculation,
+): NonNullable<GroupView["speculation"]> {
+  const sum = { ...known, inFlight: 0 };
+  for (const seq of open) {
+    const { done = true, usage = groups.get(seq)?.result?.usage } = engine.groups.get(seq) ?? {};
+    if (!done) sum.inFlight += 1;
+    sum.spentNanoUsd += usage?.costNanoUsd ?? 0;
+    sum.wastedNanoUsd += usage?.costNanoUsd ?? 0;
+  }
+  return sum;
 }
 
 /** The failed slots that a group with tiers lists, with their reasons, in input order within a tier. */

@@ -91,7 +91,7 @@ export function rebuild(
     if (!stored.sealed) continue;
     countGroup(rebuilt.groupCounts, stored.header);
     rebuilt.settled.note(stored.header);
-    restoreService(engine, stored.header, result?.endedAtMs != null);
+    restoreService(engine, stored.header, result);
     if (result?.endedAtMs != null) continue;
     rebuilt.openGroups.set(seq, stored);
     stopped.set(seq, result?.graph?.absent ?? null);
@@ -168,7 +168,8 @@ function restoreGroup(
   const group = engine.openGroup(stored.header, compiled);
   if (result?.drained != null) group.drain(result.drained);
   if (result?.saved !== undefined) group.noteSaved(result.saved);
-  if (result?.drained?.cause === "stop") engine.stopped.add(group);
+  const isService = stored.header.serves !== undefined && group.drained !== null;
+  if (result?.drained?.cause === "stop" || isService) engine.stopped.add(group);
   if (result?.paused !== undefined) group.paused = result.paused;
   if (group.tiers !== null && compiled === null) {
     for (const { firstIndex, facts } of store.groups.pageFacts(stored.header.seq))
@@ -182,12 +183,17 @@ function restoreGroup(
   if (mayBeServed(group)) engine.addServed(group);
 }
 
+const FINAL_STATES = ["completed", "failed", "cancelled"] as const;
+
 /** A group that serves another one was opened after it, so the other is there if it has not ended. */
-function restoreService(engine: EngineState, { id, seq, serves }: GroupHeader, hasEnded: boolean): void {
+function restoreService(engine: EngineState, { id, seq, serves }: GroupHeader, result: GroupResult | null): void {
   const served = serves === undefined ? undefined : engine.groups.get(serves.seq);
   if (serves === undefined || served === undefined) return;
   callOpened(served, { serves, seq, id });
-  if (hasEnded) callEnded(served, { serves, seq, id }, null);
+  if (result?.endedAtMs == null) return;
+  const { counts, usage } = result;
+  const state = FINAL_STATES.find((each) => counts[each] > 0) ?? "cancelled";
+  callEnded(served, { serves, seq, id }, { state, costNanoUsd: usage?.costNanoUsd ?? 0, text: null });
 }
 
 /** Judges the stored answers anew: had they met the rule, the group's row would say so. */

@@ -14,6 +14,7 @@ import type {
   Paused,
   Saved,
 } from "../../../src/run/group/group.ts";
+import type { Speculation } from "../../../src/run/group/early-calls.ts";
 import type { TailEvent } from "../../../src/run/log.ts";
 import type { StoredShard } from "../../../src/run/leases/shard.ts";
 import type { SlotState } from "../../../src/run/queue/slot.ts";
@@ -57,6 +58,8 @@ export type GroupResult = {
   saved?: Saved;
   /** Ids of the groups of the calls of its judge; absent = no judge decides. */
   judges?: readonly string[];
+  /** Of a graph with early calls: what they have come to. */
+  speculation?: Speculation;
   /** Of a graph: how many of its slots exist, and the ranges of those that do not, each from its first to before its end. */
   graph?: { presentSlots: number; absent: [number, number][] };
   /** The failed slots of a group with tiers. */
@@ -72,12 +75,13 @@ export type GroupResult = {
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
   const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tierFailures, judgedStop } = group;
-  const { missing } = group;
+  const { missing, early } = group;
   const plain = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
   const result = {
     ...plain,
     ...(saved === null ? {} : { saved }),
     ...(judgedStop === null ? {} : { judges: judgedStop.groups }),
+    ...(early === null ? {} : { speculation: early.summary((index) => group.stateOf(index)) }),
     ...(tierFailures === null ? {} : { tierFailures }),
     ...(group.replayed === 0 ? {} : { replayed: group.replayed }),
     ...(missing === null ? {} : { missing }),

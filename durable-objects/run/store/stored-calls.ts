@@ -94,6 +94,11 @@ export class StoredCalls {
     return call === null ? null : readCall(call, this.#deps.openGroup(group.header.seq)?.defaultsJson ?? "{}");
   }
 
+  /** The body of a slot of a graph as it will be sent. Throws unless `substitutedFactsOf` was ok. */
+  graphBodyOf({ header: { seq } }: Group, slotId: number): CallBody {
+    return readCall(this.#graphCalls.callOf(slotId), this.#deps.openGroup(seq)?.defaultsJson ?? "{}");
+  }
+
   // ---- what turns change ----
 
   /** The present turn stores a page: dispatch need not read it from storage. */

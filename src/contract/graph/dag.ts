@@ -102,6 +102,10 @@ export const dagTask = strictFields({
     description:
       "Which ended dependencies let it start: `all_success` (default), `any`, `always`, a share of their slots that completed, or a condition on outputs. Else it is `skipped`",
   }),
+  likely: z.boolean().optional().meta({
+    description:
+      "Whether the condition of its `run_if` is likely to hold: with `speculate`, its call is made before that is known. Default false",
+  }),
   max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().meta({
     description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
   }),
@@ -164,6 +168,15 @@ export const dagBody = strictFields({
   }),
   webhook: webhookField.optional(),
   stop_when: stopWhen.optional(),
+  speculate: strictFields({
+    max_usd: z.number().positive().meta({
+      description: "What early calls may cost in all whose tasks do not start after all, USD",
+    }),
+  })
+    .optional()
+    .meta({
+      description: "Makes the calls of `likely` tasks before their conditions are known. Absent = none is made early",
+    }),
   tiers: tierMode,
   aggregate: aggregate.optional(),
   detach: z.boolean().optional().meta({
@@ -184,6 +197,7 @@ export type DagTask = {
   fallback: string | null;
   alternatives: readonly RequestedAlternative[];
   contextLimitChars: number | null;
+  likely?: true;
   tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
@@ -209,6 +223,8 @@ export type DagRequest = SentRules & {
   stopWhen: StopRule | JudgeRule | null;
   /** What its results are combined to. */
   aggregate: AggregateSpec | null;
+  /** What early calls may cost for nothing; null = none is made. */
+  speculate: { maxUsd: number } | null;
   /** How the tiers of its tasks matter; null = they have none. */
   tiers: TierMode | null;
   /** Whether the graph continues after its client has left. */
@@ -254,7 +270,8 @@ export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
   const { body: defaults, context, dispatch } = settings.value;
   const shared = { defaults, context, toolUse: dispatch.toolUse ?? null, settings: sentSettings(sent) };
   const onExhausted = read.data.on_exhausted ?? null;
-  const guards = { onExhausted, atLeast: read.data.at_least ?? null, ...notifyOf(read.data.webhook) };
+  const speculate = read.data.speculate === undefined ? null : { maxUsd: read.data.speculate.max_usd };
+  const guards = { onExhausted, speculate, atLeast: read.data.at_least ?? null, ...notifyOf(read.data.webhook) };
   const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };
   return {
     ok: true,
@@ -329,6 +346,9 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
   if (!settings.ok) return settings;
   const { tool } = input;
   if (tool === undefined && input.input !== undefined) return invalid(path("input"), "needs tool: the name of a tool");
+  const isLikely = input.likely === true;
+  if (tool !== undefined && isLikely)
+    return invalid(path("likely"), "is for calls of a model, and the task calls a tool");
   const call =
     tool === undefined
       ? parseCall(input, settings.value, path)
@@ -353,6 +373,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
       fallback: input.fallback ?? null,
       alternatives: alternatives.value,
       contextLimitChars: input.context_limit_chars ?? null,
+      ...(isLikely && { likely: true as const }),
       ...(facts.tier !== undefined && { tier: facts.tier }),
       phase: input.phase ?? null,
       estimatedDurationMs: input.estimated_duration_ms ?? null,

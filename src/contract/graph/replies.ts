@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { batchReply, slotCounts } from "../batch.ts";
 import { stopReplyFields } from "../aggregate/stop-when.ts";
+import { speculationReply } from "../aggregate/speculation.ts";
 import { errorBody } from "../errors.ts";
 import { answerJson, answerParts } from "../fields.ts";
 import { runIf } from "./run-if.ts";
@@ -125,6 +126,7 @@ export const graphReply = atFirstUse(() =>
     .pick({ status: true, usage: true, effective_parallel: true, created_at: true, ended_at: true })
     .extend(batchReply.pick({ aggregation: true, escalations: true, warnings: true, notes: true }).shape)
     .extend(stopReplyFields)
+    .extend({ speculation: speculationReply.optional() })
     .extend({
       id: z.string(),
       object: z.literal("graph"),

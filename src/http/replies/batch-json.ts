@@ -11,7 +11,7 @@ import { aggregationOf } from "./aggregation.ts";
 import { readAhead } from "./read-ahead.ts";
 import { partsOfSlot, withParts } from "./parts.ts";
 import { resultJson, slotError, slotItem } from "./slot.ts";
-import { stopFields, tierFields } from "./rule-fields.ts";
+import { speculationFields, stopFields, tierFields } from "./rule-fields.ts";
 import { usageOf } from "./usage.ts";
 import { shownWaits } from "./waiting.ts";
 
@@ -122,6 +122,7 @@ function queueOf(queued_ahead: number) {
 function measuresOf({ usage, metrics, effectiveParallel, count, counts, openedAtMs, endedAtMs, ...rules }: GroupView) {
   return {
     ...stopFields(rules.stop),
+    ...speculationFields(rules.speculation),
     ...tierFields(rules.tierFailures),
     replayed: rules.replayed,
     missing: rules.missing,

@@ -1,6 +1,7 @@
-/** What a group's answer says of its early stop, and of the tiers of its calls. */
+/** What a group's answer says of its early stop, of its early calls, and of the tiers of its calls. */
 import { savedFacts } from "../../log/events.ts";
 import { TIER_NAMES } from "../../run/answers/tiers.ts";
+import { usdOf } from "../../run/money/money.ts";
 import { toWire } from "../../errors.ts";
 import type { GroupView } from "../../objects/methods/groups.ts";
 
@@ -17,6 +18,14 @@ export function stopFields(stop: GroupView["stop"]) {
     stopped_at,
     ...(judges === undefined ? {} : { judge_groups: judges }),
   };
+}
+
+/** What a graph with `speculate` says of its early calls; nothing of any other group. */
+export function speculationFields(speculation: GroupView["speculation"]) {
+  if (speculation === undefined) return {};
+  const { started, used, inFlight: in_flight, spentNanoUsd, wastedNanoUsd } = speculation;
+  const money = { spent_usd: usdOf(spentNanoUsd), wasted_usd: usdOf(wastedNanoUsd) };
+  return { speculation: { started, used, in_flight, ...money } };
 }
 
 /** The failed calls of a group with tiers, by what is to be done about them; none for a group without. */

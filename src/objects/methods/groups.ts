@@ -145,6 +145,8 @@ export type GroupView = {
    * groups of the calls of its judge, absent = none decides.
    */
   stop?: { shadow: boolean; saved: Saved | null; hasCancelled: boolean; judges?: readonly string[] };
+  /** Of a graph with early calls: what they have come to; `inFlight`: those that have not ended. Absent = it makes none. */
+  speculation?: { started: number; used: number; inFlight: number; spentNanoUsd: number; wastedNanoUsd: number };
   /** What its answer combines its results to; absent = nothing. */
   aggregate?: AggregateSpec;
   /**

@@ -13,6 +13,7 @@ import {
 import { areSame, namedTasks } from "../answers/condition.ts";
 import { ranksOf, remainingMsOf } from "./critical-path.ts";
 import { cycleFault, Faults, type GraphFault, type GraphWarning } from "./faults.ts";
+import { limitNanoUsd } from "../money/money.ts";
 import { linksOf, orderOf, type Links } from "./order.ts";
 import { readTask, type ReadTask, type TaskSource } from "./read-task.ts";
 import { statsOf, warningsOf, type GraphStats } from "./inspect.ts";
@@ -26,6 +27,8 @@ export type GraphRequest = {
   inject: Injection;
   /** Whether tiers are barriers; absent = they are not. */
   tiers?: "strict";
+  /** What early calls may cost for nothing; absent or null = none is made. */
+  speculate?: { maxUsd: number } | null;
 };
 
 export type Compilation =
@@ -34,7 +37,7 @@ export type Compilation =
 
 /** A graph of version 1. */
 export function compileGraph(request: GraphRequest): Compilation {
-  const { tasks: sources, schedule, onError, inject, tiers } = request;
+  const { tasks: sources, schedule, onError, inject, tiers, speculate = null } = request;
   const faults = new Faults();
   const positions = positionsIn(sources, faults);
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
@@ -53,7 +56,8 @@ export function compileGraph(request: GraphRequest): Compilation {
   if (!faults.isEmpty) return { ok: false, faults: faults.list };
   const placed = placeTasks(linked, schedule);
   if (!placed.ok) return placed;
-  const rules = { schedule, onError, inject, ...(tiers !== undefined && { tiers }) };
+  const early = speculate === null ? {} : { speculate: { nanoUsd: limitNanoUsd(speculate.maxUsd) } };
+  const rules = { schedule, onError, inject, ...(tiers !== undefined && { tiers }), ...early };
   const graph: CompiledGraph = { version: 1, tasks: placed.tasks, slots: placed.slots, ...rules };
   const stats = statsOf(graph.tasks, placed);
   return { ok: true, graph, stats, warnings: warningsOf(sources, read) };
@@ -104,6 +108,10 @@ export function linkAlternatives(read: readonly ReadTask[], faults: Faults, inje
     }
     const alternativeOf = primaryOf.get(position);
     if (alternativeOf === undefined) return task;
+    if (task.likely === true) {
+      const message = "is for tasks that are no alternative of another one";
+      faults.add({ code: "invalid_alternative", path: `tasks[${position}].likely`, message });
+    }
     if (task.dependencies.includes(alternativeOf)) {
       const message = `"${tasks[alternativeOf]?.id}" is what it replaces; it cannot depend on it`;
       faults.add({ code: "invalid_alternative", path: `tasks[${position}].dependencies`, message });

@@ -173,6 +173,24 @@ export class Frontier {
     return task !== undefined && this.#barrier.holds(task);
   }
 
+  /** Whether a task has an output: it has completed, or an alternative in its place. */
+  hasAnswer(position: number): boolean {
+    return this.isResolved(position) && valueAt(this.#completed, this.answering(position)) > 0;
+  }
+
+  /** Whether only its condition on outputs keeps a task of one slot from starting: all else that it depends on has completed. */
+  waitsForCondition(position: number): boolean {
+    const task = this.#tasks[position];
+    const condition = conditionOf(task?.runIf);
+    if (task === undefined || condition === null || task.removed === true || task.slots > 1) return false;
+    if (!this.isBlocked(task.first) || this.isHeld(position) || task.alternativeOf !== undefined) return false;
+    const named = namedTasks(condition);
+    const others = task.dependencies.filter((dependency) => !named.includes(dependency));
+    if (!others.every((dependency) => this.isResolved(dependency))) return false;
+    const { lost, unmet } = this.#tally(others, null);
+    return lost === null && unmet === null;
+  }
+
   isBlocked(index: number): boolean {
     return this.#slots[index] === BLOCKED;
   }

@@ -6,7 +6,7 @@ import { namedTasks, renamed, type Condition } from "../answers/condition.ts";
 import type { Faults } from "./faults.ts";
 import { referenceOf, tokensOf, type TaskReference } from "./refs.ts";
 import { templatesOf } from "./substitute.ts";
-import type { CompiledTask, Foreach, Injection, RunIf } from "./types.ts";
+import { conditionOf, type CompiledTask, type Foreach, type Injection, type RunIf } from "./types.ts";
 
 /** An alternative by its id; `when`: it is tried only where that holds. */
 export type AlternativeSource = string | { id: string; when: Condition<string> };
@@ -26,6 +26,8 @@ export type TaskSource = {
   fallback: string | null;
   alternatives: readonly AlternativeSource[];
   contextLimitChars: number | null;
+  /** Set if its condition is likely to hold. */
+  likely?: true;
   /** Absent = the least. */
   tier?: Tier;
   phase: string | null;
@@ -87,6 +89,7 @@ class TaskReader {
     for (const template of templatesOf(this.#source.body)) this.#scan(template);
     if (this.#context.inject === "markdown") for (const dependency of this.#dependencies) this.#insert(dependency, 1);
     const { alternatives, whens } = this.#alternatives();
+    this.#checkLikely(runIf);
     const task: ReadTask = {
       id,
       dependencies: [...this.#dependencies].sort((a, b) => a - b),
@@ -105,8 +108,9 @@ class TaskReader {
 
   /** The options that are taken as they are; those of the default are left out. */
   #rules(): Partial<CompiledTask> {
-    const { maxRetries, fallback, contextLimitChars, tier, phase, estimatedDurationMs } = this.#source;
+    const { maxRetries, fallback, contextLimitChars, likely, tier, phase, estimatedDurationMs } = this.#source;
     return {
+      ...(likely !== undefined && { likely }),
       ...(maxRetries !== null && { maxRetries }),
       ...(fallback !== null && { fallback }),
       ...(contextLimitChars !== null && { contextLimitChars }),
@@ -209,6 +213,19 @@ class TaskReader {
     this.#checkTerms(condition, foreach, field);
     if (faults.list.length > known) return null;
     return renamed(condition, (id) => this.#context.find(id)?.position ?? 0);
+  }
+
+  /** What is made early is one call, whose prompt is whole before its condition is known. */
+  #checkLikely(runIf: RunIf | null): void {
+    const { likely, foreach, alternatives } = this.#source;
+    if (likely === undefined) return;
+    const refuse = (message: string): void =>
+      this.#context.faults.add({ code: "invalid_condition", path: this.#context.path("likely"), message });
+    const condition = conditionOf(runIf);
+    if (condition === null) refuse("needs a run_if with a condition on outputs");
+    else if (foreach !== null || alternatives.length > 0) refuse("is for tasks without foreach and alternatives");
+    else if (namedTasks(condition).every((task) => this.#inserted.has(task)))
+      refuse("is for prompts that do without the outputs which run_if looks at; this one inserts them");
   }
 
   /** A comparison is with one output, and what is an else needs a condition before it. */

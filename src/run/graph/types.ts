@@ -72,6 +72,8 @@ export type CompiledTask = {
   inserted?: readonly (readonly [task: number, factor: number])[];
   /** The factor of the element of its `foreach`, in the same sense; absent = the prompt does not name it. */
   itemFactor?: number;
+  /** Set if its condition is likely to hold: its call may be made before that is known. */
+  likely?: true;
   /** How much it matters; absent = the least, `P2`. */
   tier?: Tier;
   /** The client's name for a part of the work; absent = none. */
@@ -110,6 +112,8 @@ export type CompiledGraph = {
   inject: Injection;
   /** Set if it is the order of a batch's calls only: each task is one call, and clients are shown a batch. */
   ordersOnly?: true;
+  /** What early calls may cost in all that no task takes over; absent = none is made. */
+  speculate?: { nanoUsd: number };
   /** Set if a tier starts only when all tasks of the tiers before it have ended. */
   tiers?: "strict";
 };

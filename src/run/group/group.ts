@@ -13,6 +13,7 @@ import type { TraceContext } from "../../trace-context.ts";
 import type { Notify } from "../../call.ts";
 import type { WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
 import type { GroupGraph } from "./group-graph.ts";
+import { EarlyCalls } from "./early-calls.ts";
 import { ProviderSlots } from "./provider-slots.ts";
 import type { Serves } from "./serves.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "../queue/slot.ts";
@@ -158,6 +159,8 @@ export class Group {
   readonly earlyStop: EarlyStop | null;
   /** What a judge is asked, and when; null = none decides. */
   readonly judgedStop: JudgedStop | null;
+  /** The calls of a graph that are made before their conditions are known; null = none are. */
+  readonly early: EarlyCalls | null;
   /** The votes of the slots that have ended; null = its status does not depend on votes. */
   readonly ballot: Ballot | null;
   /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
@@ -180,6 +183,8 @@ export class Group {
     this.judgedStop = header.judgeWhen === undefined ? null : new JudgedStop(header.judgeWhen, header.count);
     this.ballot = header.ballot === undefined ? null : new Ballot(header.ballot);
     this.graph = graph;
+    const { speculate } = graph?.compiled ?? {};
+    this.early = speculate === undefined ? null : new EarlyCalls(speculate.nanoUsd);
     // The tiers of a graph hold tasks back in its frontier.
     const mode = graph === null ? header.tiers : "priority";
     this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);

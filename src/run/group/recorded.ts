@@ -1,15 +1,18 @@
 /** The slots that may end with a recorded answer: which are still to be looked up, and how many may end in one turn. */
 import { REPLAYED_PER_TURN_MAX, REPLAYED_UNIT_CHARS } from "../../limits.ts";
 import type { Group } from "./group.ts";
-import type { SlotRecord } from "./record.ts";
+import type { KeptAnswer, SlotRecord } from "./record.ts";
 
 /** A recorded answer as a slot's record has it. */
 export type ReplayedSlot = Pick<SlotRecord, "text" | "parts" | "model" | "finishReason" | "upstream" | "checks"> & {
   replay: { key: string; of: string };
 };
 
+/** The answer that a slot ends with instead of an attempt: a recorded one, or that of a call which was made for it. */
+export type RecalledSlot = ReplayedSlot | (KeptAnswer & Pick<SlotRecord, "latencyMs" | "queuedMs">);
+
 /** `awaited`: it is being looked up, and a turn follows. */
-export type Recall = ReplayedSlot | "awaited" | null;
+export type Recall = RecalledSlot | "awaited" | null;
 
 /** What the shell knows of recorded answers. Absent = the run records none. */
 export type ReplayDeps = {

@@ -4,6 +4,8 @@
 export type ServiceFacts = {
   /** A judge decides, by the first `answers` answers, whether the other group has enough. */
   judge: { answers: number };
+  /** The call of the slot `index`, made before its condition is known; it may cost `worstNanoUsd`. */
+  early: { index: number; worstNanoUsd: number };
 };
 
 export type ServiceKind = keyof ServiceFacts;

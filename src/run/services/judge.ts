@@ -7,7 +7,12 @@ export const judge: Service<"judge"> = {
   due(served) {
     const { judgedStop: stop, header } = served;
     if (stop === null || isOver(served) || !stop.isDue || !mayStopAny(served)) return [];
-    const call = { prompt: stop.prompt, settings: settingsOf(stop.rule), path: "stop_when.judge" };
+    const call = {
+      kind: "prompt",
+      prompt: stop.prompt,
+      settings: settingsOf(stop.rule),
+      path: "stop_when.judge",
+    } as const;
     const name = `stop ${header.id} ${stop.groups.length}`;
     return [{ serves: { seq: header.seq, as: "judge", answers: stop.answers }, name, call }];
   },
@@ -18,8 +23,8 @@ export const judge: Service<"judge"> = {
 
   ended({ judgedStop, saved, drained }, { id }, end) {
     judgedStop?.callEnded();
-    if (judgedStop === null || saved !== null || drained !== null || end?.state !== "completed") return null;
-    return saysEnough(end.text ?? "") ? `judge ${id}` : null;
+    if (judgedStop === null || saved !== null || drained !== null || end.state !== "completed") return null;
+    return saysEnough(end.text ?? "") ? { kind: "stop", rule: `judge ${id}` } : null;
   },
 
   // One in flight is already paid for, and runs to its end.
@@ -29,6 +34,8 @@ export const judge: Service<"judge"> = {
   },
 
   needlessMessage: "the group that this call judges has ended or stopped",
+  isGivenUp: false,
+  isTriedOnce: false,
 };
 
 function isOver({ done, drained, saved }: Group): boolean {

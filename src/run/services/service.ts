@@ -3,9 +3,11 @@
  * service is a file beside this one; `table.ts` lists them, and the rest of the run knows none by its name. The turn that makes a call
  * due also opens it, so a restart neither repeats nor loses the call.
  */
+import type { EarlyEnd } from "../group/early-calls.ts";
 import type { Group } from "../group/group.ts";
 import type { ServiceKind, Serves } from "../group/serves.ts";
-import type { SlotRecord } from "../group/record.ts";
+import type { SlotFacts } from "../queue/slot.ts";
+import type { EngineState } from "../state.ts";
 
 /** A call to open. `name`: distinct among the services of the run, so that the same call is not opened twice. */
 export type DueCall<Kind extends ServiceKind = ServiceKind> = {
@@ -14,27 +16,39 @@ export type DueCall<Kind extends ServiceKind = ServiceKind> = {
   call: ServiceCall;
 };
 
-/** What the call asks, as a client would. `path`: where its settings are in the request of the group that it serves. */
-export type ServiceCall = {
-  prompt: string;
-  settings: { schema: Record<string, unknown>; priority: "critical"; model?: string; max_tokens?: number };
-  path: string;
-};
+/**
+ * What the call asks. `prompt`: a text, as a client would; `path`: where its settings are in the request of the group that it serves.
+ * `slot`: the call of a slot of that group, with these facts, under the client's name for it; it goes behind all other calls of the run.
+ */
+export type ServiceCall =
+  | {
+      kind: "prompt";
+      prompt: string;
+      settings: { schema: Record<string, unknown>; priority: "critical"; model?: string; max_tokens?: number };
+      path: string;
+    }
+  | { kind: "slot"; slotId: number; facts: SlotFacts; id: string };
 
 /** A call that was opened, now or before a restart. */
 export type OpenedCall<Kind extends ServiceKind = ServiceKind> = { serves: Serves<Kind>; seq: number; id: string };
 
-/** How a call has ended; null = a restart has found its end, and what that did to the group that it serves is stored. */
-export type ServiceEnd = Pick<SlotRecord, "state" | "text"> | null;
+/** How a call has ended. `text` null: it has none, or a restart has found its end; what that did to the served group is stored. */
+export type ServiceEnd = EarlyEnd & { text: string | null };
+
+/** What the end of a call does. `stop`: the group that it serves has met this rule. `released`: a slot of it that waits goes on. */
+export type ServiceEffect = { kind: "stop"; rule: string } | { kind: "released"; index: number } | null;
 
 export type Service<Kind extends ServiceKind = ServiceKind> = {
   /** The calls that are due for a group now. A call that cannot be opened is due again when the group is looked at once more. */
-  due: (served: Group) => DueCall<Kind>[];
+  due: (served: Group, state: EngineState, nowMs: number) => DueCall<Kind>[];
   opened: (served: Group, call: OpenedCall<Kind>) => void;
-  /** A call has ended. Returns why the group that it serves stops; null = it goes on. */
-  ended: (served: Group, call: OpenedCall<Kind>, end: ServiceEnd) => string | null;
+  ended: (served: Group, call: OpenedCall<Kind>, end: ServiceEnd) => ServiceEffect;
   /** The numbers of the calls that have not ended, and that the group needs no more. */
   needless: (served: Group) => number[];
   /** What is said of a call that is cancelled because it is needless. */
   needlessMessage: string;
+  /** Whether a needless call in flight is given up where that costs no more than its answer; else it ends by itself. */
+  isGivenUp: boolean;
+  /** Whether no second attempt follows the first, however that ends. */
+  isTriedOnce: boolean;
 };

@@ -1,25 +1,30 @@
 /** The kinds of service, and what they mean together for a group that is served. */
-import type { Group } from "../group/group.ts";
+import type { Group, GroupHeader } from "../group/group.ts";
 import type { ServiceKind } from "../group/serves.ts";
+import type { EngineState } from "../state.ts";
+import { early } from "./early.ts";
 import { judge } from "./judge.ts";
-import type { DueCall, OpenedCall, Service, ServiceEnd } from "./service.ts";
+import type { DueCall, OpenedCall, Service, ServiceEffect, ServiceEnd } from "./service.ts";
 
-const SERVICES: { readonly [Kind in ServiceKind]: Service<Kind> } = { judge };
+const SERVICES: { readonly [Kind in ServiceKind]: Service<Kind> } = { judge, early };
 
 /** Whether anything may serve a group: it is looked at when one of its slots ends, and after a restart. */
-export function mayBeServed({ judgedStop }: Group): boolean {
-  return judgedStop !== null;
+export function mayBeServed({ judgedStop, early: calls }: Group): boolean {
+  return judgedStop !== null || calls !== null;
 }
 
 /** The calls that are due for a group now. */
-export function dueCalls(served: Group): DueCall[] {
-  return Object.values(SERVICES).flatMap((each) => each.due(served));
+export function dueCalls(served: Group, state: EngineState, nowMs: number): DueCall[] {
+  return Object.values(SERVICES).flatMap<DueCall>((each) => each.due(served, state, nowMs));
 }
 
-/** The calls of a group that it needs no more, with what is said of them. */
-export function needlessCalls(served: Group): { seq: number; message: string }[] {
-  return Object.values(SERVICES).flatMap(({ needless, needlessMessage: message }) =>
-    needless(served).map((seq) => ({ seq, message })),
+/** A call that a group needs no more, and what is said of it. */
+export type NeedlessCall = { seq: number; message: string; isGivenUp: boolean };
+
+/** The calls of a group that it needs no more. */
+export function needlessCalls(served: Group): NeedlessCall[] {
+  return Object.values(SERVICES).flatMap(({ needless, needlessMessage: message, isGivenUp }) =>
+    needless(served).map((seq) => ({ seq, message, isGivenUp })),
   );
 }
 
@@ -28,11 +33,16 @@ export function callOpened<Kind extends ServiceKind>(served: Group, call: Opened
   SERVICES[call.serves.as].opened(served, call);
 }
 
-/** A call of a group has ended, now or before a restart. Returns why the group stops; null = it goes on. */
+/** A call of a group has ended, now or before a restart. */
 export function callEnded<Kind extends ServiceKind>(
   served: Group,
   call: OpenedCall<Kind>,
   end: ServiceEnd,
-): string | null {
+): ServiceEffect {
   return SERVICES[call.serves.as].ended(served, call, end);
+}
+
+/** Whether the call of a group is tried once only. */
+export function isTriedOnce({ serves }: GroupHeader): boolean {
+  return serves !== undefined && SERVICES[serves.as].isTriedOnce;
 }

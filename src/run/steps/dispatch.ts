@@ -15,10 +15,11 @@ import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { answerLeft, hasCourse, nextFacts } from "../continuations/table.ts";
 import { factsOf } from "./enqueue.ts";
-import { endReplayed, endWithAnswer, refuseSlot } from "./end-slot.ts";
+import { endRecalled, endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "../group/group.ts";
 import { headOf, type Bucket } from "../queue/queue.ts";
 import { hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "../group/record.ts";
+import { hasEarlyInFlight, waitsForEarly } from "./early-answers.ts";
 import { recallOf } from "./recall.ts";
 import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
 import { waitsForStop } from "./stop-width.ts";
@@ -70,6 +71,8 @@ export type Hold =
   | { kind: "retry"; readyAtMs: number }
   /** Another call writes the beginning of its prompt, of this name, to the provider's cache. */
   | { kind: "prefix"; name: string }
+  /** The call that was made early for it is in flight. */
+  | { kind: "equal_call" }
   /** The next attempt waits for the budget: the refusal that it would get if it did not. */
   | { kind: "budget"; reason: Reason }
   /** A permit of its run, group or target, or an executor that takes it. */
@@ -133,9 +136,10 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
     }
     if (recalled !== null) {
       state.queue.take(bucket);
-      endReplayed(state, id, recalled, nowMs);
+      endRecalled(state, id, recalled, nowMs);
       continue;
     }
+    if (waitsForEarly(state, bucket, id, nowMs)) continue;
     const candidate = candidateOf(state, bucket.groupSeq, id, gates);
     if (leavesLine(state, bucket, candidate, awaiting)) continue;
     if (follows(state, bucket, id, candidate)) {
@@ -210,6 +214,7 @@ export function holdsOf(state: EngineState, nowMs: number): (queued: Queued) => 
     // A key that is stopped is what all wait for, also while one finds out whether it works again.
     const wait = (bar === "gate" ? waitAt(state, line, nowMs) : null) ?? stoppedAt(state, line);
     if (wait !== null) return { kind: "gate", wait };
+    if (hasEarlyInFlight(state, first)) return { kind: "equal_call" };
     if (notBeforeMs !== null && notBeforeMs > nowMs) return { kind: "retry", readyAtMs: notBeforeMs };
     if (bar !== null || isFull(state)) return { kind: "permit" };
     const candidate = candidateOf(state, groupSeq, first, view.gates);

@@ -20,7 +20,7 @@ import { slotEnd, slotName } from "../log.ts";
 import { isViolation, noteCheck } from "../group/schema-check.ts";
 import { savedBy } from "./saved.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../group/record.ts";
-import type { ReplayedSlot } from "../group/recorded.ts";
+import type { RecalledSlot } from "../group/recorded.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
 import { callEnded, mayBeServed } from "../services/table.ts";
 import type { EngineState } from "../state.ts";
@@ -54,6 +54,7 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   if (lost.length > 0) applyFailureRule(state, group, nowMs);
   if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
   releaseTiers(state, group);
+  if (group.early !== null) state.addServed(group);
   if (!group.done) return;
   state.writeGroup(group);
   if (mayBeServed(group)) state.addServed(group);
@@ -68,8 +69,8 @@ function withKey({ deps }: EngineState, group: Group, record: SlotRecord): SlotR
   return key === null || record.replay !== undefined ? record : { ...record, replay: { key } };
 }
 
-/** Ends a queued slot, which is in no queue any more, with a recorded answer. */
-export function endReplayed(state: EngineState, slotId: number, recalled: ReplayedSlot, nowMs: number): void {
+/** Ends a queued slot, which is in no queue any more, with an answer that is there. */
+export function endRecalled(state: EngineState, slotId: number, recalled: RecalledSlot, nowMs: number): void {
   const group = state.groups.get(groupSeqOf(slotId));
   if (group === undefined) return;
   const record = { ...recordOf(state, slotId), state: "completed", reason: null, notBeforeMs: null } as const;
@@ -204,6 +205,7 @@ export function changeGraph(
 /** Queues what may start of a graph that was just opened. */
 export function startGraph(state: EngineState, group: Group): void {
   if (group.graph !== null) enqueueReady(state, group, group.graph.frontier.start().ready);
+  if (group.early !== null) state.addServed(group);
 }
 
 function emitSlotEnd(
@@ -260,9 +262,17 @@ function endService(state: EngineState, { header }: Group, end: SlotRecord, nowM
   const { serves, seq, id } = header;
   const served = serves === undefined ? undefined : state.groups.get(serves.seq);
   if (serves === undefined || served === undefined) return;
-  const stops = callEnded(served, { serves, seq, id }, end);
+  const effect = callEnded(served, { serves, seq, id }, end);
   state.addServed(served);
-  if (stops !== null) stopGroup(state, served, stops, nowMs);
+  if (effect?.kind === "stop") stopGroup(state, served, effect.rule, nowMs);
+  if (effect?.kind === "released") releaseSlot(state, served, effect.index);
+}
+
+/** Queues a slot anew that waits in the queue for a call that was made for it. */
+function releaseSlot(state: EngineState, group: Group, index: number): void {
+  const waiting = slotIdOf(group.header.seq, index);
+  const removed = state.queue.remove((groupSeq, id) => groupSeq === group.header.seq && id === waiting);
+  if (removed.length > 0) enqueueReady(state, group, [index]);
 }
 
 /**
@@ -338,6 +348,7 @@ export function shareWithSlot(state: EngineState, slotId: number, outcome: Outco
 export function drainGroup(state: EngineState, group: Group, drained: Drained, nowMs: number): void {
   if (group.drained !== null || group.done) return;
   group.drain(drained);
+  if (group.early !== null) state.addServed(group);
   const blocked = stopGraph(group);
   const { header, parallelGroupId } = group;
   const { state: status, reason, cause } = drained;

@@ -121,7 +121,8 @@ export function enqueueReady(state: EngineState, group: Group, indexes: readonly
     if (group.stateOf(index) !== "queued" || group.attempts[index] !== 0) continue;
     const slotId = slotIdOf(group.header.seq, index);
     state.queue.push(bucketOf(state, group, factsOf(state, group, index)), slotId);
-    if (group.header.replay !== undefined) state.replayQueue.add(slotId);
+    const isAnswered = (group.early?.answerFor(index) ?? null) !== null;
+    if (group.header.replay !== undefined || isAnswered) state.replayQueue.add(slotId);
   }
 }
 

@@ -13,6 +13,7 @@ import { causeOf } from "../gates/cause.ts";
 import { nextAttempt } from "../gates/next-route.ts";
 import type { ChosenFrom, Position, Target } from "../leases/shard.ts";
 import { indexOf } from "../queue/slot.ts";
+import { isTriedOnce } from "../services/table.ts";
 import type { EngineState, InFlight } from "../state.ts";
 import { leaveTier } from "./sent-tier.ts";
 import { waitingAttemptsMax } from "../gates/outcome.ts";
@@ -28,7 +29,7 @@ type Ended = { inFlight: InFlight; group: Group | undefined };
 export function nextOf(state: EngineState, outcome: Outcome, ended: Ended, nowMs: number): NextAttempt | null {
   const { inFlight, group } = ended;
   const { lease } = inFlight;
-  if (outcome.kind === "success" || (group !== undefined && group.drained !== null)) return null;
+  if (outcome.kind === "success" || (group !== undefined && mayNotGoOn(group))) return null;
   // The answer of a cancelled call has no reader.
   if (outcome.reason.reason === "cancelled") return null;
   if (outcome.refusesTier === true && lease.tier !== undefined) return withoutTier(state, ended);
@@ -38,6 +39,11 @@ export function nextOf(state: EngineState, outcome: Outcome, ended: Ended, nowMs
   const next = sameAgain(state, outcome, ended, nowMs);
   if (next?.isUncounted === true && group !== undefined && lease.slotId !== null) addUncounted(group, lease.slotId);
   return next;
+}
+
+/** Whether no further attempt of a group may start: it was stopped, or its call is tried once. */
+function mayNotGoOn({ drained, header }: Group): boolean {
+  return drained !== null || isTriedOnce(header);
 }
 
 /** The same attempt at the standard tier, at once. It uses none of the call's attempts. */
@@ -115,7 +121,7 @@ function sameAgain(
 export function isRepaired(state: EngineState, outcome: Outcome, reported: Outcome, ended: Ended): boolean {
   const { inFlight, group } = ended;
   const { slotId, target, schemaRetries = 0 } = inFlight.lease;
-  if (!isViolation(outcome) || (group !== undefined && group.drained !== null)) return false;
+  if (!isViolation(outcome) || (group !== undefined && mayNotGoOn(group))) return false;
   // The retries of a task are those of failures that pass: they are no limit here.
   const attemptsMax = Math.max(target.attemptsMax, attemptsMaxOf(outcome, target, { group, slotId }));
   if (countedAttempts(state, inFlight, group) >= attemptsMax) return false;

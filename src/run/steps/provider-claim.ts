@@ -2,7 +2,7 @@
 import { BATCH_TIER } from "../../call.ts";
 import { PROVIDER_BATCH_BYTES_MAX, PROVIDER_BATCH_LINES_MAX } from "../../limits.ts";
 import { admissionOf, attemptsWanted, leaseFor, sentFactsOf } from "./dispatch.ts";
-import { endReplayed } from "./end-slot.ts";
+import { endRecalled } from "./end-slot.ts";
 import { bucketOf, factsOf } from "./enqueue.ts";
 import type { Group } from "../group/group.ts";
 import { recallOf } from "./recall.ts";
@@ -79,7 +79,7 @@ class PageClaim {
     if (recalled === "awaited") return "later";
     if (recalled !== null) {
       this.#group.provider?.drop(index);
-      endReplayed(this.#state, slotId, recalled, this.#nowMs);
+      endRecalled(this.#state, slotId, recalled, this.#nowMs);
       return "skipped";
     }
     const body = this.#state.deps.bodyOf?.(slotId) ?? "here";

@@ -3,18 +3,21 @@
  * they are queued, and once more when dispatch comes to them, because an equal call may have been answered meanwhile.
  */
 import { answerChars } from "../../answer.ts";
-import { endReplayed } from "./end-slot.ts";
+import { earlyAnswerOf } from "./early-answers.ts";
+import { endRecalled } from "./end-slot.ts";
 import { groupSeqOf, indexOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
-import type { Recall, ReplayedSlot } from "../group/recorded.ts";
+import type { Recall, RecalledSlot } from "../group/recorded.ts";
 
 /** The recorded answer of a slot that dispatch or the queue has come to. */
 export function recallOf(state: EngineState, slotId: number): Recall {
   const { replay } = state.deps;
   const group = state.groups.get(groupSeqOf(slotId));
-  if (replay === undefined || group?.header.replay === undefined) return null;
+  const mayRecall = group?.early != null || (replay !== undefined && group?.header.replay !== undefined);
+  if (group === undefined || !mayRecall) return null;
   if (state.replayQueue.isSpent) return "awaited";
-  const recalled = replay.recall(group, slotId);
+  const early = earlyAnswerOf(state, group, slotId);
+  const recalled = early ?? (group.header.replay === undefined ? null : (replay?.recall(group, slotId) ?? null));
   if (recalled !== null && recalled !== "awaited") state.replayQueue.spend(answerChars(recalled));
   return recalled;
 }
@@ -31,7 +34,7 @@ export function replayQueued(state: EngineState, nowMs: number): void {
 
 /** Looks slots up until the turn's share is spent; returns those that are left. */
 function replaySome(state: EngineState, slots: number[], nowMs: number): number[] {
-  const hits = new Map<number, ReplayedSlot>();
+  const hits = new Map<number, RecalledSlot>();
   let at = 0;
   for (; at < slots.length && !state.replayQueue.isSpent; at++) {
     const slotId = slots[at] ?? 0;
@@ -47,7 +50,7 @@ function replaySome(state: EngineState, slots: number[], nowMs: number): number[
   return slots.slice(at);
 }
 
-function endQueued(state: EngineState, hits: ReadonlyMap<number, ReplayedSlot>, nowMs: number): void {
+function endQueued(state: EngineState, hits: ReadonlyMap<number, RecalledSlot>, nowMs: number): void {
   const removed = new Set(state.queue.remove((groupSeq, id) => groupSeq !== 0 && hits.has(id)));
-  for (const [slotId, recalled] of hits) if (removed.has(slotId)) endReplayed(state, slotId, recalled, nowMs);
+  for (const [slotId, recalled] of hits) if (removed.has(slotId)) endRecalled(state, slotId, recalled, nowMs);
 }

@@ -19,7 +19,10 @@ export function giveUpStopped(state: EngineState, nowMs: number): void {
 function giveUpOf(state: EngineState, group: Group, nowMs: number): void {
   const { drained, stopRule } = group;
   if (drained === null || stopRule?.inFlight === "finish") return;
-  const answerNanoUsd = group.meanAnswerNanoUsd;
+  const { serves } = group.header;
+  // The answers of the group that it serves are like its own.
+  const served = serves === undefined ? undefined : state.groups.get(serves.seq);
+  const answerNanoUsd = (served ?? group).meanAnswerNanoUsd;
   const isGivenUp = (inFlight: InFlight): boolean =>
     stopRule?.inFlight === "abort" || inFlight.lease.amounts.usd <= answerNanoUsd || isStuck(group, inFlight, nowMs);
   for (const inFlight of attemptsOf(state, group).filter(isGivenUp)) {

@@ -28,8 +28,9 @@ export type WaitingFor =
   | { kind: "dependency"; tasks: string[] }
   /** A batch of its provider: its upstream; null = the batch is not made yet. */
   | { kind: "provider_batch"; upstream: string | null }
-  /** The end of the calls of an earlier tier, and of an equal call in flight, whose answer it gets: only `queueLook` counts these. */
+  /** The end of the calls of an earlier tier: only `queueLook` counts these. */
   | { kind: "tier" }
+  /** An equal call in flight, whose answer it gets. Only `queueLook` counts these, but for a call that was made early for the slot. */
   | { kind: "equal_call" }
   /** The delay before a retry. */
   | { kind: "retry"; readyInMs: number }
@@ -127,6 +128,7 @@ function shown(hold: Hold, notBeforeMs: number | null, nowMs: number): WaitingFo
   switch (hold.kind) {
     case "confirmation":
     case "permit":
+    case "equal_call":
       return { kind: hold.kind };
     case "exhausted":
       return { kind: "budget", dimension: hold.dimension, isExhausted: true };

@@ -2,8 +2,10 @@
 import { describe, expect, it } from "vitest";
 import type { JudgeRule } from "../../../../src/run/answers/judged-stop.ts";
 import { Group } from "../../../../src/run/group/group.ts";
+import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { callEnded, callOpened, dueCalls, mayBeServed, needlessCalls } from "../../../../src/run/services/table.ts";
-import { makeHeader } from "../../../support/engine.ts";
+import { EngineState } from "../../../../src/run/state.ts";
+import { makeFacts, makeHeader } from "../../../support/engine.ts";
 
 const RULE: JudgeRule = {
   kind: "judge",
@@ -15,7 +17,14 @@ const RULE: JudgeRule = {
   shadow: false,
 };
 const CALL = { serves: { seq: 4, as: "judge", answers: 1 }, seq: 7, id: "pg-7" } as const;
-const ENOUGH = { state: "completed", text: '{"enough": true, "reason": "."}' } as const;
+const ENOUGH = { state: "completed", costNanoUsd: 1, text: '{"enough": true, "reason": "."}' } as const;
+/** A restart has found the end of the call. */
+const FOUND = { ...ENOUGH, text: null };
+const state = new EngineState(
+  { ledger: new Ledger(NO_LIMITS), width: 2, windowMs: 50 },
+  { random: () => 0, factsOf: () => makeFacts(), targetOf: () => null },
+);
+const dueFor = (group: Group) => dueCalls(group, state, 0);
 
 /** A group of two slots, of which the first has answered. */
 function answered(rule: Partial<JudgeRule> = {}): Group {
@@ -28,27 +37,28 @@ function answered(rule: Partial<JudgeRule> = {}): Group {
 describe("the call of a judge", () => {
   it("is due for a new answer, with the model and the cap of the rule, and not while another one is open", () => {
     const group = answered();
-    const [due, ...more] = dueCalls(group);
+    const [due, ...more] = dueFor(group);
     expect([due?.serves, due?.name, more]).toEqual([CALL.serves, "stop pg-4 0", []]);
-    expect(due?.call.settings).toMatchObject({ model: "m", max_tokens: 9, priority: "critical" });
-    expect(due?.call.prompt).toContain("# Rule\nTwo are enough.");
+    const settings = { model: "m", max_tokens: 9, priority: "critical" };
+    const prompt: unknown = expect.stringContaining("# Rule\nTwo are enough.");
+    expect(due?.call).toMatchObject({ kind: "prompt", prompt, settings });
     callOpened(group, CALL);
-    expect(dueCalls(group)).toEqual([]);
+    expect(dueFor(group)).toEqual([]);
   });
 
   it("has another name when it is made again, so that both are opened", () => {
     const group = answered();
     callOpened(group, CALL);
-    callEnded(group, CALL, null);
+    callEnded(group, CALL, FOUND);
     group.judgedStop?.completed({ index: 1, id: null, completed: true, text: "second" });
-    expect(dueCalls(group).map(({ name }) => name)).toEqual(["stop pg-4 1"]);
+    expect(dueFor(group).map(({ name }) => name)).toEqual(["stop pg-4 1"]);
   });
 
   it("is not due once all calls have begun, unless a stop gives them up or only notes what it saves", () => {
     const begun = (rule: Partial<JudgeRule>) => {
       const group = answered(rule);
       group.restore(1, "running", 1, 0);
-      return dueCalls(group).length;
+      return dueFor(group).length;
     };
     expect([begun({}), begun({ inFlight: "abort" }), begun({ shadow: true })]).toEqual([0, 1, 1]);
   });
@@ -59,10 +69,10 @@ describe("the call of a judge", () => {
       callOpened(group, CALL);
       return [callEnded(group, CALL, end), group.judgedStop?.openCallSeq];
     };
-    expect(stops(ENOUGH)).toEqual(["judge pg-7", null]);
+    expect(stops(ENOUGH)).toEqual([{ kind: "stop", rule: "judge pg-7" }, null]);
     expect(stops({ ...ENOUGH, text: '{"enough": false}' })).toEqual([null, null]);
     expect(stops({ ...ENOUGH, state: "failed" })).toEqual([null, null]);
-    expect(stops(null)).toEqual([null, null]);
+    expect(stops(FOUND)).toEqual([null, null]);
   });
 
   it("is needless once its group has stopped, and its verdict does not stop it again", () => {
@@ -78,5 +88,5 @@ describe("the call of a judge", () => {
 
 it("a group without a rule for its end is served by nobody", () => {
   const group = new Group(makeHeader({ seq: 4, count: 2 }));
-  expect([mayBeServed(group), dueCalls(group), needlessCalls(group)]).toEqual([false, [], []]);
+  expect([mayBeServed(group), dueFor(group), needlessCalls(group)]).toEqual([false, [], []]);
 });

@@ -6,6 +6,7 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Tier } from "../../../../src/run/answers/tiers.ts";
 import { graphs } from "../../../support/frontier-graphs.ts";
+import { DRAWN_PATTERN } from "../../../support/run-if-reference.ts";
 import { GraphUnderTest } from "../../../support/graph-run.ts";
 
 const step = fc.record({
@@ -20,6 +21,19 @@ const growing = graphs.map((drawn) => ({
   tasks: drawn.tasks.map(({ alternatives, alternativeOf, ...task }) => {
     void [alternatives, alternativeOf];
     return task;
+  }),
+}));
+
+const PATTERN = { kind: "matches", source: DRAWN_PATTERN, flags: "" } as const;
+
+/** Most calls that depend on an output start by what it says, so many could be made early. */
+const branching = graphs.map((drawn) => ({
+  ...drawn,
+  tasks: drawn.tasks.map((task) => {
+    const [first] = task.dependencies;
+    const isCall = task.foreach === undefined && task.alternatives === undefined && task.alternativeOf === undefined;
+    if (first === undefined || !isCall || drawn.tasks[first]?.foreach !== undefined) return task;
+    return { ...task, runIf: { condition: { task: first, test: PATTERN } } };
   }),
 }));
 
@@ -64,6 +78,26 @@ describe("a graph in the engine", () => {
       }),
       { numRuns: 400 },
     );
+  });
+
+  it("ends each slot as without early calls if it makes some, pays for no answer twice, and wastes no more than it may", () => {
+    let [started, used] = [0, 0];
+    const bound = fc.constantFrom(0, 700, 1_000_000);
+    fc.assert(
+      fc.property(branching, steps, fc.constantFrom(1, 3, 64), bound, (drawn, script, width, nanoUsd) => {
+        const run = new GraphUnderTest(drawn, width, { speculateNanoUsd: nanoUsd });
+        for (const { does, pick } of script) run.step(does, pick);
+        run.finish();
+        expect(run.outcome()).toEqual(run.expected());
+        expect(run.answeredTwice).toEqual([]);
+        const { speculation } = run;
+        expect(run.wastedNanoUsd).toBeLessThanOrEqual(nanoUsd);
+        started += speculation?.started ?? 0;
+        used += speculation?.used ?? 0;
+      }),
+      { numRuns: 200 },
+    );
+    expect(Math.min(used, started - used)).toBeGreaterThan(0);
   });
 
   it("ends each slot as without tiers if it has strict ones, whatever crashes in between", () => {
