@@ -14,7 +14,7 @@ import {
 } from "../../contract/pull.ts";
 import type { RunDocument } from "../../contract/runs.ts";
 import { Refusal } from "../../errors.ts";
-import { pause } from "../../text/bytes/slices.ts";
+import { ISOLATE, SliceQueue } from "../../text/bytes/slices.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { LONG_POLL_MS } from "../../limits.ts";
@@ -71,6 +71,9 @@ async function heartbeat(c: Context<AppEnv>): Promise<Response> {
   return c.json({ object: "list", leases });
 }
 
+/** The order of completions that settle nothing. It is not that of slices: each slice of a large request would wait for all that are here. */
+const needless = new SliceQueue(ISOLATE);
+
 /**
  * What settles nothing may be sent again and again, by hundreds of workers at once: it is answered one at a time, with other requests between
  * any two of them.
@@ -78,10 +81,10 @@ async function heartbeat(c: Context<AppEnv>): Promise<Response> {
 async function complete(c: Context<AppEnv>): Promise<Response> {
   try {
     const reply = await completion(c);
-    if (reply.repeated) await pause();
+    if (reply.repeated) await needless.next();
     return c.json(reply);
   } catch (error) {
-    await pause();
+    await needless.next();
     throw error;
   }
 }

@@ -92,10 +92,13 @@ export class SliceQueue {
 /** A timer takes at least so long, ms: what has taken no longer may have taken nothing. */
 const TIMER_MS_MIN = 1;
 
-const slices = new SliceQueue({
+/** The clock and the timers of the isolate. */
+export const ISOLATE: SliceQueueDeps = {
   sleep: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   now: () => Date.now(),
-});
+};
+
+const slices = new SliceQueue(ISOLATE);
 
 /** Lets the other requests of this isolate go on. */
 export function pause(): Promise<void> {

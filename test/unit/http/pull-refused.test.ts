@@ -3,6 +3,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
 import type { PullDone } from "../../../src/objects/methods/pull.ts";
 import type { Refused } from "../../../src/objects/methods/types.ts";
+import { pause } from "../../../src/text/bytes/slices.ts";
 
 const ADMIN_KEY = "operator-key-0123456789-0123456789";
 const COMPLETIONS = 32;
@@ -53,4 +54,19 @@ it("answers completions that settle their items, though no timer comes", async (
   const complete = gatewayOf({ ok: true, kind: "complete", repeated: false });
   const answers = await Promise.all(Array.from({ length: COMPLETIONS }, complete));
   expect(answers.map(({ status }) => status)).toEqual(Array(COMPLETIONS).fill(200));
+});
+
+it("lets a slice of a large request begin, however many refused completions wait", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "Date"] });
+  const complete = gatewayOf(REFUSED);
+  let answered = 0;
+  const all = Promise.all(Array.from({ length: COMPLETIONS }, async () => void (await complete(), (answered += 1))));
+  await until(() => vi.getTimerCount() >= COMPLETIONS);
+  let hasBegun = false;
+  const slice = pause().then(() => (hasBegun = true));
+  await vi.advanceTimersToNextTimerAsync();
+  await vi.advanceTimersToNextTimerAsync();
+  expect([hasBegun, answered < COMPLETIONS / 2]).toEqual([true, true]);
+  await vi.runAllTimersAsync();
+  await Promise.all([all, slice]);
 });
