@@ -84,13 +84,8 @@ export const SLICED_BODY_BYTES_MIN = 64 * 1024;
  * is not compiled yet.
  */
 export const ROUTES_PER_SLICE = 4;
-/** Longest wait for the next slice, ms: then it begins out of turn. A hundred slices and their rests take less. */
-export const SLICE_WAIT_MS_MAX = 2_000;
-/**
- * Longest rest between two slices, ms. It is as long as the slice before, so that large requests take at most half of an isolate's time; a slice
- * that took longer than this was held up by others, who need no rest of it.
- */
-export const SLICE_REST_MS_MAX = 25;
+/** Longest wait for the next slice, ms: then it begins out of turn. Dozens of large requests share an isolate within that. */
+export const SLICE_WAIT_MS_MAX = 250;
 /** Longest time between two looks whether it is one's turn, ms. */
 export const SLICE_LOOK_MS_MAX = 50;
 /** The first in the queue is gone if it has not looked for so long, ms: its request was cancelled. */
@@ -1907,10 +1902,7 @@ export const WARM_MS_DEFAULT = 5_000;
 export const WARM_MS_MAX = 60_000;
 /** Shared prefixes of a run that are remembered: each is a few words, and a forgotten one costs one more write. */
 export const PREFIXES_KEPT = 1_000;
-/**
- * Bytes of a context that are indexed, or written to a request, at once: hundreds of requests may be on their way, each with a copy. A few of
- * them are a slice.
- */
+/** Bytes of a context that are written to a request at once: hundreds of requests may be on their way, each with a copy. */
 export const CONTEXT_WRITE_BYTES = 64 * 1024;
 /** Bytes of a context that are split between two looks whether a pause is due: they may be as many lines, of half a microsecond each. */
 export const SPLIT_PIECE_BYTES = 16 * 1024;

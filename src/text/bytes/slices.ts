@@ -3,7 +3,6 @@ import {
   SLICE_GONE_MS,
   SLICE_LOOK_MS_MAX,
   SLICE_PIECE_CHARS,
-  SLICE_REST_MS_MAX,
   SLICE_WAIT_MS_MAX,
 } from "../../limits.ts";
 
@@ -39,18 +38,15 @@ export type SliceQueueDeps = {
 type Waiting = { seenMs: number };
 
 /**
- * The order of the slices of all requests of an isolate: one at a time, and as long a rest between any two of them as the first has taken.
- * Were each request to go on by itself, a small request would wait for a slice of every large one at each of its steps; without the rest it
- * would wait for one slice at each of its dozen steps. Each waits on a timer of its own, since the timers of a request that is cancelled
- * never come.
+ * The order of the slices of all requests of an isolate: one at a time, and other events between any two of them. Were each request to go
+ * on by itself, a small request would wait for a slice of every large one at each of its steps. Each waits on a timer of its own, since
+ * the timers of a request that is cancelled never come.
  */
 export class SliceQueue {
   readonly #deps: SliceQueueDeps;
   #waiting: Waiting[] = [];
   /** Slices that have begun. */
   #begun = 0;
-  /** When the next may begin, ms. */
-  #restedMs = 0;
 
   constructor(deps: SliceQueueDeps) {
     this.#deps = deps;
@@ -65,32 +61,18 @@ export class SliceQueue {
     for (;;) {
       const begun = this.#begun;
       const place = this.#waiting.indexOf(own);
-      const restMs = place === 0 ? this.#restedMs - own.seenMs : 0;
-      await sleep(Math.min(Math.max(place, restMs, 0), SLICE_LOOK_MS_MAX));
+      await sleep(Math.min(Math.max(place, 0), SLICE_LOOK_MS_MAX));
       own.seenMs = now();
       this.#waiting = this.#waiting.filter(({ seenMs }, at) => at > 0 || own.seenMs - seenMs < SLICE_GONE_MS);
       // Where one has begun since this timer was set, other events may not have had their turn.
-      const isNext = this.#waiting[0] === own && this.#begun === begun && own.seenMs >= this.#restedMs;
+      const isNext = this.#waiting[0] === own && this.#begun === begun;
       if (!isNext && this.#waiting.includes(own) && own.seenMs < untilMs) continue;
       this.#waiting = this.#waiting.filter((each) => each !== own);
       this.#begun += 1;
-      void this.#rest(own.seenMs);
       return;
     }
   }
-
-  /** Has the next slice wait as long as this one takes: a timer that is set when it begins comes when it has ended. */
-  async #rest(beganMs: number): Promise<void> {
-    const { sleep, now } = this.#deps;
-    await sleep(0);
-    const endedMs = now();
-    const tookMs = endedMs - beganMs;
-    if (tookMs > TIMER_MS_MIN) this.#restedMs = endedMs + Math.min(tookMs, SLICE_REST_MS_MAX);
-  }
 }
-
-/** A timer takes at least so long, ms: what has taken no longer may have taken nothing. */
-const TIMER_MS_MIN = 1;
 
 /** The clock and the timers of the isolate. */
 export const ISOLATE: SliceQueueDeps = {
