@@ -1336,6 +1336,11 @@ export const UNREAD_RETRY_MS = 1_000;
 /** Characters of an answer in one row, at most 1.5 MB; the rest of a longer answer is in further rows. */
 export const TEXT_CHUNK_CHARS = 512 * 1024;
 /**
+ * Characters of what few slots have, such as an answer that a cascade has kept, beside which the answer begins in the same row. Beside more,
+ * all of it is in rows of its own: a row of Cloudflare's takes 2 MB, and both together may have more.
+ */
+export const EXTRAS_BESIDE_TEXT_CHARS_MAX = 64 * 1024;
+/**
  * Bytes that one root run may store with all runs below it (calls, answers, logs, files, contexts) before they accept no more: half of
  * Cloudflare's limit for an object, because the answers of calls that are queued by then still arrive.
  */

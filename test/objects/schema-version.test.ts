@@ -10,6 +10,7 @@ import {
   versionOf,
   type Migration,
 } from "../../durable-objects/schema-version.ts";
+import { KEPT_ANSWER_CHARS_MAX, TEXT_CHUNK_CHARS } from "../../src/limits.ts";
 import { freshRecord, type SlotRecord } from "../../src/run/group/record.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
@@ -161,6 +162,30 @@ it("what few slots have costs no row beside the slot's", async () => {
     slots.put([rich]);
     expect(store.rowsWritten - before).toBe(1);
     expect([...slots.from(1)]).toEqual([plain, rich]);
+  });
+});
+
+it("a long answer and a long one that is kept beside it fit the rows of Cloudflare, which take 2 MB", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const { slots } = new RunStore(storage);
+    const answer = { model: "up/m", finishReason: "stop" };
+    const kept = { ...answer, text: "漢".repeat(KEPT_ANSWER_CHARS_MAX) };
+    const texts = [TEXT_CHUNK_CHARS + 5, TEXT_CHUNK_CHARS - 1, 7, 0].map((length) => "字".repeat(length));
+    for (const text of [...texts, ...texts.toReversed()]) {
+      for (const isKept of [true, false]) {
+        const course = isKept ? { course: { base: 1, baseCostNanoUsd: 5, kept } } : {};
+        const slot: SlotRecord = { ...freshRecord(65_536), ...course, state: "queued", text };
+        slots.put([slot]);
+        // Compared here: a difference of half a million characters would be printed.
+        const [read] = [...slots.from(1)];
+        expect(read?.text === text && read.course?.kept?.text === (isKept ? kept.text : undefined)).toBe(true);
+        expect([...slots.states(1)].map((state) => state.text === text)).toEqual([true]);
+      }
+    }
+    const bytes = storage.sql.exec<{ most: number }>(
+      "SELECT max(octet_length(text) + coalesce(octet_length(extras), 0)) AS most FROM slot",
+    );
+    expect(bytes.one().most).toBeLessThan(2_000_000);
   });
 });
 

@@ -11,7 +11,7 @@ import type { AnswerParts } from "../../../src/call.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
 import { groupSeqOf, indexOf, rangeOf, slotIdOf, type SlotState } from "../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
+import { EXTRAS_BESIDE_TEXT_CHARS_MAX, TEXT_CHUNK_CHARS } from "../../../src/limits.ts";
 import { inOrder, keptIn, type RetriedRows } from "./retried.ts";
 import { RECORDED_SINGLES, type SingleRows } from "./singles.ts";
 import type { Rows } from "./sql.ts";
@@ -60,9 +60,11 @@ export class SlotRows {
   put(slots: readonly SlotRecord[]): void {
     for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
       const some = slots.slice(at, at + SLOTS_PER_INSERT);
-      this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...some.flatMap(slotColumns));
-      for (const { id, text, parts } of some) {
-        this.#putRest(id, text);
+      const extras = some.map(extrasColumn);
+      const columns = some.flatMap((slot, index) => slotColumns(slot, extras[index] ?? null));
+      this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...columns);
+      for (const [index, { id, text, parts }] of some.entries()) {
+        this.#putRest(id, text, isTextApart(extras[index] ?? null));
         this.#putParts(id, parts);
       }
     }
@@ -162,12 +164,11 @@ export class SlotRows {
     }
   }
 
-  #putRest(id: number, text: string | null): void {
-    if (text === null || text.length < TEXT_CHUNK_CHARS - 1) return;
+  #putRest(id: number, text: string | null, isApart: boolean): void {
+    if (text === null || (text.length < TEXT_CHUNK_CHARS - 1 && !isApart)) return;
     // The answer of an earlier attempt may have been longer.
     this.#rows.remove("chunk", "DELETE FROM chunk WHERE id = ?", id);
-    if (text.length <= TEXT_CHUNK_CHARS) return;
-    for (let at = chunkEnd(text, 0), part = 1; at < text.length; part++) {
+    for (let at = isApart ? 0 : chunkEnd(text, 0), part = 1; at < text.length; part++) {
       const end = chunkEnd(text, at);
       this.#rows.write(
         "chunk",
@@ -182,7 +183,7 @@ export class SlotRows {
 
   /** A record with all of its answer. */
   #whole(row: SlotRow): SlotRecord {
-    const record = this.#withText(slotOf(row));
+    const record = this.#withText(slotOf(row), isTextApart(row.extras));
     if (row.parts === null) return record;
     const query = "SELECT json FROM parts WHERE id = ? AND part > 0 ORDER BY part";
     const isWhole = row.parts.length < TEXT_CHUNK_CHARS - 1;
@@ -190,8 +191,8 @@ export class SlotRows {
     return { ...record, parts: JSON.parse([row.parts, ...rest.map(({ json }) => json)].join("")) as AnswerParts };
   }
 
-  #withText(record: SlotRecord): SlotRecord {
-    if (record.text === null || record.text.length < TEXT_CHUNK_CHARS - 1) return record;
+  #withText(record: SlotRecord, isApart: boolean): SlotRecord {
+    if (record.text === null || (record.text.length < TEXT_CHUNK_CHARS - 1 && !isApart)) return record;
     const query = "SELECT text FROM chunk WHERE id = ? ORDER BY part";
     const rest = [...this.#rows.read<{ text: string }>("chunk", query, record.id)];
     return { ...record, text: [record.text, ...rest.map(({ text }) => text)].join("") };
@@ -215,7 +216,8 @@ const INSERT_SLOTS = Array.from(
     VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
 );
 
-function slotColumns(slot: SlotRecord): (string | number | null)[] {
+function slotColumns(slot: SlotRecord, extras: string | null): (string | number | null)[] {
+  const { text, reason } = slot;
   return [
     slot.id,
     slot.state,
@@ -229,9 +231,9 @@ function slotColumns(slot: SlotRecord): (string | number | null)[] {
     slot.estimated ? 1 : 0,
     slot.model,
     slot.finishReason,
-    slot.text === null ? null : slot.text.slice(0, chunkEnd(slot.text, 0)),
-    slot.reason === null ? null : JSON.stringify(slot.reason),
-    extrasColumn(slot),
+    text === null ? null : text.slice(0, isTextApart(extras) ? 0 : chunkEnd(text, 0)),
+    reason === null ? null : JSON.stringify(reason),
+    extras,
   ];
 }
 
@@ -241,6 +243,11 @@ const KEPT = "state = 'completed' AND reason IS NULL";
 /** The answers that slots have recorded, with the recorded answer that each ended with instead of an attempt. */
 const RECORDED_SLOTS = `SELECT id, extras ->> '$.replay.key' AS key, extras ->> '$.replay.of' AS of
   FROM slot WHERE state = 'completed' AND extras -> '$.replay' IS NOT NULL`;
+
+/** Whether a slot's answer has no room beside its extras, and begins in its first chunk. */
+function isTextApart(extras: string | null): boolean {
+  return extras !== null && extras.length > EXTRAS_BESIDE_TEXT_CHARS_MAX;
+}
 
 function extrasColumn(slot: SlotRecord): string | null {
   const { cappedBy, upstream, checks, course, replay, savedNanoUsd, cacheHitTokens, reasoningTokens } = slot;
