@@ -44,9 +44,8 @@ describe("docs/configuration.md", () => {
   it("names every variable that the scripts read", async () => {
     const rows = (await rowsOf(PAGE, "variable")).filter(([, of]) => of?.includes("`np"));
     const named = new Set(rows.flatMap(([name]) => codesIn(name)));
-    const files = ["start", "local/serve-setting", "demo", "demo-provider", "token-setting", "watch/setting"].map(
-      (name) => `scripts/${name}.ts`,
-    );
+    const scripts = ["start", "local/serve-setting", "demo", "demo-provider", "token-setting"];
+    const files = [...scripts.map((name) => `scripts/${name}.ts`), "cli/watch/setting.ts"];
     const read = new Set<string>();
     for (const file of files) {
       for (const [, name = ""] of (await source(file)).matchAll(/\benv\["(\w+)"\]/g)) read.add(name);
