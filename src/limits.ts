@@ -1843,6 +1843,11 @@ export const JUDGED_CHARS_DEFAULT = 50_000;
 export const JUDGED_CHARS_MAX = 100_000;
 /** Early calls of one graph that are open at once: each is one of the 256 open groups of its run. */
 export const EARLY_CALLS_OPEN_MAX = 32;
+/**
+ * Tasks whose prompts are whole that are priced, at the end of others, to find one whose early call the bound pays for: pricing one reads
+ * what its prompt inserts, and a graph may have thousands that are too dear.
+ */
+export const EARLY_CALLS_PRICED_MAX = 32;
 /** Calls of an early stop's judge for one group: each may read all answers, so their cost must not grow with the group. */
 export const STOP_JUDGEMENTS_MAX = 100;
 /** Weights that a vote may name: a team has roles, not a weight for each of thousands of calls. */

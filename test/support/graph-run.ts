@@ -55,6 +55,8 @@ export class GraphUnderTest {
   #nowMs = 1_000;
   /** Of the group that was opened last. */
   #lastSeq = SEQ;
+  /** Calls whose prompts were made whole to be priced or sent. */
+  substitutions = 0;
 
   /**
    * @param tiers The graph has strict ones, which change when its slots run, and nothing of what they end as.
@@ -90,7 +92,10 @@ export class GraphUnderTest {
       random: () => 0,
       factsOf: (slotId) => this.#pages.facts(slotId),
       targetOf: () => TARGET,
-      substitutedFactsOf: (slotId) => this.#calls.factsOf(slotId),
+      substitutedFactsOf: (slotId) => {
+        this.substitutions += 1;
+        return this.#calls.factsOf(slotId);
+      },
       storedSlot: (slotId) => this.#rows.slot(slotId),
       graphReads: {
         countElements: (source) => this.#calls.countElements(source),

@@ -3,7 +3,7 @@
  * the bound of the graph (`speculate`) pays for it even if the condition fails. It never fails the graph: without its answer the task
  * starts like any other.
  */
-import { EARLY_CALLS_OPEN_MAX } from "../../limits.ts";
+import { EARLY_CALLS_OPEN_MAX, EARLY_CALLS_PRICED_MAX } from "../../limits.ts";
 import { hasCourse } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import type { GroupGraph } from "../group/group-graph.ts";
@@ -15,8 +15,11 @@ import type { DueCall, Service } from "./service.ts";
 export const early: Service<"early"> = {
   due(served, state, nowMs) {
     if (!mayBegin(served)) return [];
+    let priced = 0;
     for (const [position, { likely, first }] of served.graph.compiled.tasks.entries()) {
       if (likely !== true || served.early.has(first) || !hasWholePrompt(served.graph, position)) continue;
+      priced += 1;
+      if (priced > EARLY_CALLS_PRICED_MAX) return [];
       const call = callOf(state, served, first, nowMs);
       // One at a time: each counts in the bound before the next does.
       if (call !== null) return [call];

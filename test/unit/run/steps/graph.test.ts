@@ -4,7 +4,9 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { EARLY_CALLS_PRICED_MAX } from "../../../../src/limits.ts";
 import type { Tier } from "../../../../src/run/answers/tiers.ts";
+import type { CompiledTask } from "../../../../src/run/graph/types.ts";
 import { graphs } from "../../../support/frontier-graphs.ts";
 import { DRAWN_PATTERN } from "../../../support/run-if-reference.ts";
 import { GraphUnderTest } from "../../../support/graph-run.ts";
@@ -98,6 +100,22 @@ describe("a graph in the engine", () => {
       { numRuns: 200 },
     );
     expect(Math.min(used, started - used)).toBeGreaterThan(0);
+  });
+
+  it("prices few of the early calls that its bound never pays for, however many could be made", () => {
+    const waiting = Array.from({ length: 200 }, (_, at) => at + 1);
+    const task = (first: number): CompiledTask => ({ id: `t${first}`, first, slots: 1, dependencies: [], rank: 0 });
+    const conditional = waiting.map((first) => ({
+      ...task(first),
+      dependencies: [0],
+      runIf: { condition: { otherwise: 0 } },
+    }));
+    const tasks = [task(0), ...conditional];
+    const none = { elements: tasks.map(() => null), endings: tasks.map(() => "completed" as const), seed: 1 };
+    const run = new GraphUnderTest({ tasks, slots: tasks.length, ...none }, 64, { speculateNanoUsd: 0 });
+    // And the call that starts.
+    expect(run.substitutions - 1).toBeGreaterThan(0);
+    expect(run.substitutions - 1).toBeLessThanOrEqual(EARLY_CALLS_PRICED_MAX);
   });
 
   it("ends each slot as without tiers if it has strict ones, whatever crashes in between", () => {
