@@ -199,7 +199,20 @@ export type DispatchOptions = {
   wantedTier?: WantedTier;
   /** When it gets a second attempt beside a slow one; false = never, absent = as its upstream is configured. */
   hedge?: HedgeRule | false;
+  /** At which step of its program it is made, from 1; absent = its client does not say. It is shown in the log, and changes nothing else. */
+  step?: number;
+  /** How many steps that program has; absent = that is not known. */
+  steps?: number;
 };
+
+/** The step of a call, for the log. */
+export type CallStep = Pick<DispatchOptions, "step" | "steps">;
+
+/** The step of a call by its options; absent = its client does not name one. */
+export function stepOf({ step, steps }: CallStep): CallStep | undefined {
+  if (step === undefined) return undefined;
+  return steps === undefined ? { step } : { step, steps };
+}
 
 /** Rules of a call as a whole, for one call or for every call of a group. */
 export type CallRules = {

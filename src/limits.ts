@@ -111,6 +111,8 @@ export const SCAN_SLICE_BYTES = 1024 * 1024;
 export const MAX_TOKENS_MAX = 10_000_000;
 /** Longest time one attempt may take, ms: the longest generations providers allow, and a bound on a lease's life. */
 export const TIMEOUT_MS_MAX = 3_600_000;
+/** Highest number of a step of a program, and of its steps: more than any loop of model calls has, and short on a terminal. */
+export const CALL_STEPS_MAX = 10_000;
 /** Longest deadline of a queued call, ms (a day): longer than a client is likely to wait for any run. */
 export const DEADLINE_MS_MAX = 86_400_000;
 /** Models that the refusal of another one names, and characters of each: enough to see a typing error, and a slot stores it. */

@@ -1,5 +1,5 @@
 /** Turns events into output: a redrawn screen, or plain lines with the final state. */
-import type { WatchEvent } from "./event.ts";
+import { stepOfRun, type WatchEvent } from "./event.ts";
 import { historyOf, type HistoryStyle } from "./history.ts";
 import { fold } from "./model.ts";
 import { render, renderTree } from "./render.ts";
@@ -27,7 +27,7 @@ export type DisplayOptions = {
   size: () => { columns: number; rows: number };
 };
 
-/** A run that is shown, and what is known of its connection. `step`: the last that its own events have named. */
+/** A run that is shown, and what is known of its connection. `step`: the last that its calls and its client's events have named. */
 type Shown = {
   place: RunPlace;
   view: View;
@@ -63,7 +63,7 @@ export class Display {
     const run = this.#shown(place);
     for (const event of events) {
       run.depth = event.depth;
-      if (event.event_type === "client") run.step = event.step ?? run.step;
+      run.step = stepOfRun(event) ?? run.step;
       this.#tell(place, historyOf(run.view, event, this.#options.style));
       fold(run.view, event);
     }
@@ -136,7 +136,10 @@ export class Display {
     const { redraws, now, size, tree = false } = this.#options;
     const frame = { columns, rows: size().rows, nowMs: now() };
     const root = this.#shown(this.#root);
-    if (!tree) return render(root.view, { ...frame, runId: root.place.id, connected: root.connected || !redraws });
+    if (!tree) {
+      const { place, view, depth, step, connected } = root;
+      return render(view, { ...frame, runId: place.id, connected: connected || !redraws, where: { depth, step } });
+    }
     const runs = this.#inOrder(root).map(({ place: { id, level }, ...run }) => {
       return { id: level === 0 ? id : labelOfRun(id), level, ...run, connected: run.connected || !redraws };
     });

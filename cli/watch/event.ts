@@ -3,6 +3,7 @@
  * escape sequence can reach the terminal.
  */
 import { z } from "zod";
+import { stepText } from "../../src/log/picture/call.ts";
 import { nameInGroup } from "../../src/log/picture/group.ts";
 import { printable } from "../text/printable.ts";
 
@@ -13,7 +14,13 @@ const time = z.string().transform(Date.parse).pipe(z.number());
 /** How deep the run is below the root of its tree. */
 const depth = z.int().nonnegative().catch(0);
 const envelope = { seq: z.int().positive(), ts: time, parallel_group_id: optionalText, depth };
-const call = { index: z.int().nonnegative().nullable(), call_id: optionalText };
+const stepNumber = z.int().positive().nullish().catch(null);
+const call = {
+  index: z.int().nonnegative().nullable(),
+  call_id: optionalText,
+  step: stepNumber,
+  steps: stepNumber,
+};
 const attempt = { ...call, attempt: z.int().positive(), upstream: text, model: text };
 const money = z.object({ usd: z.number() });
 
@@ -157,6 +164,14 @@ const KNOWN_TYPES: ReadonlySet<string> = new Set(known.options.map((option) => o
 /** The name of a call in its group: its index, or its id if it is a single call. */
 export function callKey({ index, call_id: callId }: { index: number | null; call_id: string | null }): string {
   return nameInGroup({ index, callId });
+}
+
+/** The step that a run has come to by an event: that of a call that starts, or of a client's event; null = it names none. */
+export function stepOfRun(event: WatchEvent): string | null {
+  if (event.event_type === "client") return event.step;
+  const begins =
+    event.event_type === "attempt_started" || (event.event_type === "slot_completed" && event.attempts === 0);
+  return begins ? stepText(event) : null;
 }
 
 /** Parses one line; null if the text is not a line of a run's log. */

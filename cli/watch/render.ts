@@ -4,7 +4,7 @@
  */
 import type { Call } from "../../src/log/picture/call.ts";
 import type { Tally } from "../../src/log/picture/group.ts";
-import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
+import { activeText, bar, QUEUED_TEXT, stepParts } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
 import { cut } from "./text.ts";
 import { usdText } from "../../ui/model/format.ts";
@@ -23,12 +23,16 @@ export type Frame = {
   nowMs: number;
   /** Whether the connection is up. */
   connected: boolean;
+  /** How deep the run is in its tree, and at which step of its own; it is shown once a step is known. Absent = it is not shown. */
+  where?: { depth: number; step: string | null };
 };
 
 /** Lines of the live part, at most `rows - 1`: the cursor needs the last row. */
 export function render(view: View, frame: Frame): string[] {
   const rowsMax = Math.max(1, frame.rows - 1);
-  const lines = [...groupLines(view, frame, rowsMax - 1), runLine(view, frame)];
+  const { depth = 0, step = null } = frame.where ?? {};
+  const where = step === null ? [] : placeParts(depth, step);
+  const lines = [...groupLines(view, frame, rowsMax - 1), runLine(view, frame, where)];
   return lines.map((line) => cut(line, frame.columns));
 }
 
@@ -43,7 +47,7 @@ export type TreeRun = {
 };
 
 /** Lines of the live part for a tree: each run in its place with its groups below, at most `rows - 1`. */
-export function renderTree(runs: readonly TreeRun[], frame: Omit<Frame, "runId" | "connected">): string[] {
+export function renderTree(runs: readonly TreeRun[], frame: Omit<Frame, "runId" | "connected" | "where">): string[] {
   const rowsMax = Math.max(1, frame.rows - 1);
   const shown = runs.length > rowsMax ? runs.slice(0, rowsMax - 1) : runs;
   const rest = runs.length > shown.length ? [`… ${plural(runs.length - shown.length, "more run")}`] : [];
@@ -51,11 +55,15 @@ export function renderTree(runs: readonly TreeRun[], frame: Omit<Frame, "runId" 
   const shares = shareRows(wanted, rowsMax - shown.length - rest.length);
   const blocks = shown.map(({ id: runId, level, depth, step, view, connected }, place) => {
     const own = { ...frame, runId, connected };
-    const where = [`Depth ${depth}`, ...(step === null ? [] : [`Step ${step}`])];
-    const lines = [runLine(view, own, where), ...groupLines(view, own, shares[place] ?? 0)];
+    const lines = [runLine(view, own, placeParts(depth, step)), ...groupLines(view, own, shares[place] ?? 0)];
     return lines.map((line) => `${"  ".repeat(level)}${line}`);
   });
   return [...blocks.flat(), ...rest].map((line) => cut(line, frame.columns));
+}
+
+/** `Depth 1 · Step 3/20`, as parts of a line. */
+function placeParts(depth: number, step: string | null): string[] {
+  return [`Depth ${depth}`, ...stepParts(step)];
 }
 
 function runLine(view: View, { runId, connected }: Frame, where: readonly string[] = []): string {

@@ -134,6 +134,8 @@ export type BatchRequest = SentRules & {
   isCopied?: true;
   /** The custom ids of the calls; empty if none has one. */
   ids: readonly (string | null)[];
+  /** Set if a call has a step, as the log then shows it; absent = none has. */
+  hasSteps?: true;
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
   defaults: SharedBody;
   concurrency: number | null;
@@ -335,7 +337,9 @@ export function* batchParsing(
     shared,
     calls.value.some(({ facts }) => facts.toolUse !== undefined),
   );
-  return { ok: true, value: { ...shared, ...tiersOf(shared, hasTiers), ...tools, calls: calls.value, ids, contexts } };
+  const stepped = stepsOf(calls.value.some(({ facts }) => facts.step !== undefined));
+  const rules = { ...shared, ...tiersOf(shared, hasTiers), ...tools, ...stepped };
+  return { ok: true, value: { ...rules, calls: calls.value, ids, contexts } };
 }
 
 /** The batch of one call, so many times. */
@@ -352,10 +356,8 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
     shared,
     read.value.some(({ facts }) => facts.toolUse !== undefined),
   );
-  return {
-    ok: true,
-    value: { ...shared, ...tiersOf(shared, false), ...tools, calls, isCopied: true, ids: [], contexts },
-  };
+  const rules = { ...shared, ...tiersOf(shared, false), ...tools, ...stepsOf(only?.facts.step !== undefined) };
+  return { ok: true, value: { ...rules, calls, isCopied: true, ids: [], contexts } };
 }
 
 function callsOf(envelope: Envelope, promptOf: PromptReader): Sliced<Parsed<BatchCall[]>> {
@@ -502,6 +504,11 @@ export function tiersOf({ tiers }: Pick<BatchRequest, "tiers">, hasTiers: boolea
 /** Which tools its models may use; `areUsed`: whether a call names some. */
 export function toolsOf({ tools }: Pick<BatchRequest, "tools">, areUsed: boolean): Pick<BatchRequest, "tools"> {
   return { tools: { ...tools, areUsed: tools.areUsed || areUsed } };
+}
+
+/** Whether the log is to look for steps of calls. */
+export function stepsOf(hasSteps: boolean): Pick<BatchRequest, "hasSteps"> {
+  return hasSteps ? { hasSteps } : {};
 }
 
 /** The names of calls, in input order; empty if none has one. */

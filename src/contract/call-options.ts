@@ -6,6 +6,7 @@ import * as z from "zod";
 import { INCLUDED, type BodyOptions, type DispatchOptions, type Priority } from "../call.ts";
 import { quoted, type Reason } from "../errors.ts";
 import {
+  CALL_STEPS_MAX,
   JSON_DEPTH_MAX,
   MAX_TOKENS_MAX,
   PARAMS_ENTRIES_MAX,
@@ -119,6 +120,12 @@ export const callSettingsFields = {
   ...cascadeFields,
   samples: samplesField.optional(),
   hedge: hedgeField.optional(),
+  step: z.int().min(1).max(CALL_STEPS_MAX).optional().meta({
+    description: "At which step of its program the call is made, from 1: events of the log about the call have it",
+  }),
+  steps: z.int().min(1).max(CALL_STEPS_MAX).optional().meta({
+    description: "How many steps that program has; default: unknown. At least `step`",
+  }),
 };
 
 /** For the OpenAPI document: the entries that `params` must not have, and those of which it takes some values only. */
@@ -235,6 +242,8 @@ const OPTION_WRITERS: OptionWriters<CallSettingsInput> = {
     return sampling.ok ? written(dispatch, { sampling: sampling.value }) : sampling;
   },
   hedge: (hedge, { dispatch }) => written(dispatch, { hedge: hedgeOf(hedge) }),
+  step: (step, { dispatch }) => written(dispatch, { step }),
+  steps: (steps, { dispatch }) => written(dispatch, { steps }),
 };
 
 function written<T extends object>(target: T, fields: Partial<T>): null {
@@ -264,6 +273,8 @@ export function parseSettings(input: CallSettingsInput, base: CallSettings, path
   if (settings.dispatch.cascade !== undefined && settings.dispatch.sampling !== undefined) {
     return invalid(path("samples"), "cannot be combined with models: each sample would be several calls");
   }
+  const { step = 0, steps = Infinity } = settings.dispatch;
+  if (step > steps) return invalid(path("step"), `is ${step}, above steps (${steps})`);
   return { ok: true, value: settings };
 }
 

@@ -14,6 +14,7 @@ import {
   noteContext,
   envelopeParsing,
   promptCall,
+  stepsOf,
   tiersOf,
   toolsOf,
 } from "./batch.ts";
@@ -81,6 +82,7 @@ function* piecesReading(
   const ids: (string | null)[] = [];
   let hasTiers = false;
   let areToolsUsed = false;
+  let hasSteps = false;
   let pieces = 0;
   const named = new Map<string, ContextReference>();
   for (const calls of readCalls(list, settings, reading.promptOf)) {
@@ -90,6 +92,7 @@ function* piecesReading(
       noteContext(named, call.context);
       hasTiers ||= call.facts.tier !== undefined;
       areToolsUsed ||= call.facts.toolUse !== undefined;
+      hasSteps ||= call.facts.step !== undefined;
     }
     pieces += 1;
     if (pieces % PIECES_PER_SLICE === 0) yield;
@@ -107,6 +110,7 @@ function* piecesReading(
     ...shared,
     ...tiersOf(shared, hasTiers),
     ...toolsOf(shared, areToolsUsed),
+    ...stepsOf(hasSteps),
     calls,
     ids: namesOf(ids),
   };

@@ -259,8 +259,9 @@ function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): objec
   };
 }
 
-function call({ index, callId, itemId }: CallName) {
-  return { index, call_id: callId, item_id: itemId };
+/** `step` only where it is known: every line has one, null. */
+function call({ index, callId, itemId, step, steps }: CallName) {
+  return { index, call_id: callId, item_id: itemId, ...(step === undefined ? {} : { step, steps }) };
 }
 
 function attempt(event: CallName & { attempt: number; upstream: string; model: string }) {

@@ -4,7 +4,7 @@
  */
 import type { Amounts, Limits } from "./money/ledger.ts";
 import { cappedOf } from "./money/capped.ts";
-import type { FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
+import type { CallStep, FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
@@ -16,9 +16,9 @@ import type { WindowGroup } from "./leases/concurrency-window.ts";
 
 /**
  * Which call an event is about: a slot by its index in its group, or a single call by its id. `itemId`: the client's id of a slot, which
- * readers of the log get and no row of it has.
+ * readers of the log get and no row of it has. The same is true of the step of a slot; rows have that of a single call.
  */
-export type CallName = { index: number | null; callId: string | null; itemId?: string };
+export type CallName = { index: number | null; callId: string | null; itemId?: string } & CallStep;
 
 /** The final states that `slot_completed` reports. */
 export type EndStatus = "completed" | "failed" | "cancelled";
@@ -140,10 +140,10 @@ type Attempt = CallName & { attempt: number; upstream: string; model: string };
 
 /** The name of an attempt's call in events. A single call's id is the id of its attempt without the number. */
 export function callName(
-  { slotId, attemptId }: Pick<AttemptInFlight, "slotId" | "attemptId">,
+  { slotId, attemptId, step }: Pick<AttemptInFlight, "slotId" | "attemptId" | "step">,
   group: Group | undefined,
 ): CallName {
-  if (slotId === null) return { index: null, callId: callIdOf(attemptId) };
+  if (slotId === null) return { index: null, callId: callIdOf(attemptId), ...step };
   return group === undefined ? { index: indexOf(slotId), callId: null } : slotName(group, slotId);
 }
 
@@ -161,7 +161,8 @@ export function attemptNumberOf(attemptId: string): number {
  * The name of a slot in events. A single call that is stored as a group is named like a single call, by the group's id.
  */
 export function slotName({ header }: Group, slotId: number): CallName {
-  return header.single === null ? { index: indexOf(slotId), callId: null } : { index: null, callId: header.id };
+  if (header.single === null) return { index: indexOf(slotId), callId: null };
+  return { index: null, callId: header.id, ...header.step };
 }
 
 /** The event of an attempt's end. */

@@ -62,6 +62,10 @@ export interface CallFields {
     | undefined;
   /** A second attempt beside a late one: after so many ms, or longer than 95 % of the others. Default: none. */
   hedge?: false | { after?: "p95" | number; max_extra?: number } | undefined;
+  /** At which step of its program it is made, from 1, for the log and `fanout watch`. */
+  step?: number | undefined;
+  /** How many steps that program has, if that is known. */
+  steps?: number | undefined;
   /** The id of a stored text, or a part of it: the gateway puts it before the prompt. */
   context?: string | ContextPart | undefined;
   /** How the context that calls share is cached by its provider. Default: auto. */

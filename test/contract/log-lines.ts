@@ -17,7 +17,13 @@ const limits = z.strictObject({
   new_tokens: z.int().nullable(),
 });
 const code = z.string().nullable();
-const call = { index: z.int().nullable(), call_id: z.string().nullable(), item_id: z.string().optional() };
+const call = {
+  index: z.int().nullable(),
+  call_id: z.string().nullable(),
+  item_id: z.string().optional(),
+  step: z.int().min(1).nullable(),
+  steps: z.int().min(1).optional(),
+};
 const attempt = { ...call, attempt: z.int().min(1), upstream: z.string(), model: z.string() };
 const iso = z.iso.datetime().nullable();
 

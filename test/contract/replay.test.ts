@@ -64,12 +64,12 @@ describe("a /query of a run that records", () => {
     expect([replyOf(await send()).text, replyOf(await send()).text]).toEqual(["plain #1", "plain #2"]);
   });
 
-  it("pays for a changed prompt, cap, temperature or model, and not for another time limit or priority", async () => {
+  it("pays for a changed prompt, cap, temperature or model, and not for another time limit, priority or step", async () => {
     const run = await world.openRun(RECORDS);
     await query(run, "content", "one", { max_tokens: 50 });
     const other = [{ max_tokens: 51 }, { max_tokens: 50, temperature: 0.5 }, { max_tokens: 50, model: "up-2" }];
     for (const more of other) expect(replyOf(await query(run, "content", "two", more)).replayed).toBeUndefined();
-    const same = { max_tokens: 50, timeout_ms: 5_000, priority: "high" };
+    const same = { max_tokens: 50, timeout_ms: 5_000, priority: "high", step: 3, steps: 20 };
     expect(replyOf(await query(run, "content", "three", same)).replayed).toBe(true);
   });
 

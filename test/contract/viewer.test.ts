@@ -20,7 +20,7 @@ beforeAll(async () => {
   await run.send("/runs", { json: { name: "child" } });
   const failing = `{{status/400}} ${TEXT}`;
   const items = [
-    { id: `${TEXT} too`, prompt: TEXT, tier: "P2" },
+    { id: `${TEXT} too`, prompt: TEXT, tier: "P2", step: 3, steps: 20 },
     { prompt: failing, model: "up/up-1", tier: "P0" },
   ];
   batch = groupOf(await run.send("/batch", { json: { items } })).id ?? "";
@@ -75,6 +75,10 @@ describe("the viewers' key", () => {
       "step",
       "ts",
     ]);
+  });
+
+  it("leaves the step of a call in its events: it is a number", async () => {
+    expect((await view(`/runs/${run.id}/log`)).text).toMatch(/"step":3,"event_type":"slot_completed",.*"steps":20,/);
   });
 
   it("follows the events of a run in the same form", async () => {

@@ -101,5 +101,6 @@ function factsOf(call: Call, nowMs: number): string {
   });
   const queued = durationText(queueMsOf(call, nowMs));
   const made = call.replayed ? "a recorded answer" : attempts.join(", ");
-  return `${nameOf(call)}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}`;
+  const step = call.atStep === null ? "" : ` (step ${call.atStep})`;
+  return `${nameOf(call)}${step}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}`;
 }

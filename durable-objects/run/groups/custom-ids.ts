@@ -1,18 +1,24 @@
-/** The custom ids that a client gave to the calls of a group; they are stored in the group's pages. */
-import { readCustomIds } from "../../../src/run/queue/call-page.ts";
+/** The custom ids that a client gave to the calls of a group, and their steps; they are stored in the group's pages. */
+import { readNames, type SlotName } from "../../../src/run/queue/call-page.ts";
 import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import { NAMED_PAGES_KEPT } from "../../../src/limits.ts";
 import type { GroupRows } from "../store/groups.ts";
 import type { StoredGroup } from "../store/records.ts";
 
+/** Returns a function that looks custom ids up. A group without custom ids and steps reads nothing. */
+export function customIdsOf(rows: Pick<GroupRows, "factsOf">, stored: StoredGroup): (index: number) => string | null {
+  const nameOf = namesOf(rows, stored);
+  return (index) => nameOf(index)?.id ?? null;
+}
+
 /**
- * Returns a function that looks custom ids up, a page at a time, and keeps the newest pages: calls end in another order than that of their
- * indexes. A group without custom ids reads nothing.
+ * Returns a function that looks ids and steps up, a page at a time, and keeps the newest pages: calls end in another order than that of
+ * their indexes.
  */
-export function customIdsOf(
+export function namesOf(
   rows: Pick<GroupRows, "factsOf">,
   { header, named }: StoredGroup,
-): (index: number) => string | null {
+): (index: number) => SlotName | null {
   let pages: NamedPage[] = [];
   return (index) => {
     if (!named) return null;
@@ -20,14 +26,14 @@ export function customIdsOf(
     if (page === undefined) {
       const found = rows.factsOf(slotIdOf(header.seq, index));
       if (found === null) return null;
-      page = { firstIndex: found.firstIndex, names: readCustomIds(found.facts) };
+      page = { firstIndex: found.firstIndex, names: readNames(found.facts) };
       pages = [page, ...pages.slice(0, NAMED_PAGES_KEPT - 1)];
     }
     return page.names[index - page.firstIndex] ?? null;
   };
 }
 
-type NamedPage = { firstIndex: number; names: (string | null)[] };
+type NamedPage = { firstIndex: number; names: SlotName[] };
 
 /** The custom ids of up to `limit` slots from an index on; empty = the client gave none; null = there is no such group. */
 export function slotNames(

@@ -254,6 +254,7 @@ function storedGroup(
     ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
     ...(request.trace === undefined ? {} : { trace: request.trace }),
     ...(request.notify === undefined ? {} : { notify: request.notify }),
+    ...(request.step === undefined ? {} : { step: request.step }),
     ...(held === null ? {} : { held }),
     ...(mayPause(run, request) ? { onExhausted: "pause" } : {}),
   };

@@ -5,7 +5,7 @@ import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
-import type { BodyOptions, Notify, ToolUse } from "../../call.ts";
+import { stepOf, type BodyOptions, type CallStep, type Notify, type ToolUse } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
 import { ITEM_NAME, TASK_ID } from "../../run/graph/refs.ts";
@@ -201,6 +201,7 @@ export type DagTask = {
   tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
+  step?: CallStep;
 };
 
 /** A graph to be compiled and opened; null = the run decides. */
@@ -359,6 +360,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
   const alternatives = alternativesOf(input.alternatives ?? [], path("alternatives"));
   if (!alternatives.ok) return alternatives;
   const facts = tieredFacts(call.value.facts, input);
+  const step = stepOf(facts);
   return {
     ok: true,
     value: {
@@ -377,6 +379,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
       ...(facts.tier !== undefined && { tier: facts.tier }),
       phase: input.phase ?? null,
       estimatedDurationMs: input.estimated_duration_ms ?? null,
+      ...(step !== undefined && { step }),
     },
   };
 }

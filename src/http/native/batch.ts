@@ -113,9 +113,10 @@ const NEEDS_ASYNC: Reason = {
 };
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
-  const { calls, isCopied, ids, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
+  const { calls, isCopied, ids, hasSteps = false, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
-  const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds: ids.length > 0 };
+  const hasCustomIds = ids.length > 0 || hasSteps;
+  const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds };
   const stop = stopRequestOf(request.stopWhen);
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };

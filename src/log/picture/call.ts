@@ -1,4 +1,5 @@
 /** A call of a run as its log tells it. */
+import type { CallStep } from "../../call.ts";
 
 export type CallState = "running" | "waiting" | "completed" | "failed" | "cancelled";
 
@@ -36,4 +37,12 @@ export type Call = {
   costUsd: number;
   /** It ended with a recorded answer, without an attempt. */
   replayed: boolean;
+  /** At which step of its program it is made; null = its client does not say. */
+  atStep: string | null;
 };
+
+/** A step as it is shown: `3/20`, or `3` where nobody has said how many there are; null = it is not known. */
+export function stepText({ step, steps }: { [Name in keyof CallStep]?: number | null | undefined }): string | null {
+  if (step == null) return null;
+  return steps == null ? `${step}` : `${step}/${steps}`;
+}

@@ -6,7 +6,7 @@
 import { RenewedMap } from "../../renewed/map.ts";
 import { usdOf } from "../../run/money/money.ts";
 import type { CallName } from "../../run/log.ts";
-import type { Attempt, Call, CallState } from "./call.ts";
+import { stepText, type Attempt, type Call, type CallState } from "./call.ts";
 import type { EventNamed, PictureEvent } from "./event.ts";
 import { countOf, nameInGroup, newGroup, type Group, type Tally } from "./group.ts";
 
@@ -296,12 +296,13 @@ export class RunPicture<Shown extends object> {
     return { call: known, group, attempt: null, place: "joined" };
   }
 
-  #newCall({ index, callId, group: id, atMs }: OfCall, queuedMs: number, hasEnded: boolean): CallChange<Shown> {
+  #newCall(event: OfCall, queuedMs: number, hasEnded: boolean): CallChange<Shown> {
+    const { index, callId, group: id, atMs } = event;
     const attempts: Attempt[] = [];
     const call: Call = {
       ...{ index, callId, group: id, queuedMs, attempts, state: "waiting", task: null },
       ...{ endMs: null, latencyMs: 0, firstQueuedMs: 0, retry: null },
-      ...{ model: null, code: null, message: null, costUsd: 0, replayed: false },
+      ...{ model: null, code: null, message: null, costUsd: 0, replayed: false, atStep: stepText(event) },
     };
     this.#calls.set(keyOf(call), call);
     this.counts.waiting += 1;

@@ -3,11 +3,12 @@ import type { CallBody, CallFacts } from "../../call.ts";
 import { callContent } from "../../recordings/content.ts";
 
 /**
- * SHA-256 of the body and of every fact except those that concern only the time and the order. Prompts contain texts of strangers, so
+ * SHA-256 of the body and of every fact except those that concern only the time and the order, or what the log shows. Prompts contain texts of strangers, so
  * a weaker hash is not enough.
  */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
-  const deciding = { ...facts, content: undefined, priority: undefined, timeoutMs: undefined, tier: undefined };
+  const ordering = { priority: undefined, timeoutMs: undefined, tier: undefined };
+  const deciding = { ...facts, content: undefined, ...ordering, step: undefined, steps: undefined };
   return await hashOf(JSON.stringify([deciding, body]));
 }
 

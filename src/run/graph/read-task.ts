@@ -1,6 +1,6 @@
 /** Reads one task as its client wrote it: its edges by position, and what its prompt inserts. Faults name the field. */
 import type { Tier } from "../answers/tiers.ts";
-import type { CallBody } from "../../call.ts";
+import type { CallBody, CallStep } from "../../call.ts";
 import { CONDITION_TERMS_MAX, TASK_REFERENCES_MAX } from "../../limits.ts";
 import { namedTasks, renamed, type Condition } from "../answers/condition.ts";
 import type { Faults } from "./faults.ts";
@@ -32,6 +32,8 @@ export type TaskSource = {
   tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
+  /** Absent = its client names none. */
+  step?: CallStep;
 };
 
 /** A task whose place in the group is not known yet. */
@@ -108,7 +110,7 @@ class TaskReader {
 
   /** The options that are taken as they are; those of the default are left out. */
   #rules(): Partial<CompiledTask> {
-    const { maxRetries, fallback, contextLimitChars, likely, tier, phase, estimatedDurationMs } = this.#source;
+    const { maxRetries, fallback, contextLimitChars, likely, tier, phase, estimatedDurationMs, step } = this.#source;
     return {
       ...(likely !== undefined && { likely }),
       ...(maxRetries !== null && { maxRetries }),
@@ -117,6 +119,7 @@ class TaskReader {
       ...(tier !== undefined && { tier }),
       ...(phase !== null && { phase }),
       ...(estimatedDurationMs !== null && { estimatedDurationMs }),
+      ...(step !== undefined && { step }),
     };
   }
 

@@ -4,7 +4,15 @@
  * text has no line breaks of its own). A call that is made many times over is one page of any number of slots: its facts and its body
  * once, and how many slots have them.
  */
-import type { CallBody, CallFacts, Cascade, Priority, SharedBody } from "../../call.ts";
+import {
+  stepOf,
+  type CallBody,
+  type CallFacts,
+  type CallStep,
+  type Cascade,
+  type Priority,
+  type SharedBody,
+} from "../../call.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../../limits.ts";
 import type { SlotFacts } from "./slot.ts";
 
@@ -191,11 +199,22 @@ function slotFactsOf(
   return { ...read, ...facts, cascade: { ...gates, models: later }, laterModels };
 }
 
-/** Reads the client's ids of a page's calls. Copies have none. */
-export function readCustomIds(facts: string): (string | null)[] {
-  if (isCopied(facts)) return [];
+/** What its client calls a slot, and the step at which it is made; null, or absent = it does not say. */
+export type SlotName = { id: string | null } & CallStep;
+
+/** Reads the names of a page's calls. Copies are at the same step, and have no ids. */
+export function readNames(facts: string): SlotName[] {
+  if (isCopied(facts)) {
+    const { copies, row }: CopiedFacts = JSON.parse(facts);
+    return Array<SlotName>(copies).fill(slotNameOf(row));
+  }
   const rows: FactsRow[] = JSON.parse(facts);
-  return rows.map((row) => row[7]?.id ?? null);
+  return rows.map(slotNameOf);
+}
+
+function slotNameOf(row: FactsRow): SlotName {
+  const extra = row[7] ?? {};
+  return { id: extra.id ?? null, ...stepOf(extra) };
 }
 
 /**

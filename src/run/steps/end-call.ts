@@ -1,7 +1,7 @@
 /** Where a single call ends: every end counts in the call's coalescing window and emits one `slot_completed`. */
 import { isBudgetReason } from "../money/admit.ts";
 import { zeroAmounts, type Amounts } from "../money/ledger.ts";
-import type { CallFacts, Outcome } from "../../call.ts";
+import { stepOf, type CallFacts, type Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import { callName, callResult, slotEnd, type CallName, type CallResult } from "../log.ts";
@@ -49,8 +49,8 @@ export function endCallAfterAttempt(
 
 /** Ends a call that never started, or did not start again: it costs nothing more. */
 function endWithoutAttempt(state: EngineState, call: SingleCall, result: CallResult, nowMs: number): void {
-  const { callId, attempt, window, facts } = call;
-  const name = { index: null, callId };
+  const { attempt, window, facts } = call;
+  const name = waitingName(call);
   const none = { charge: zeroAmounts(), startedAtMs: null };
   const ended = { name, result, attempts: attempt - 1, ...none, trace: facts.trace };
   recordEnd(state, window, ended, nowMs);
@@ -65,14 +65,18 @@ export function endReplayedCall(
 ): void {
   const result: CallResult = { status: "completed", reason: null, model, finishReason, replayed: true };
   const none = { attempts: 0, charge: zeroAmounts(), startedAtMs: null };
-  recordEnd(state, null, { name: { index: null, callId }, result, ...none, trace: facts.trace }, nowMs);
+  recordEnd(state, null, { name: waitingName({ callId, facts }), result, ...none, trace: facts.trace }, nowMs);
+}
+
+/** The name of a call that has no attempt in flight. */
+function waitingName({ callId, facts }: Pick<SingleCall, "callId" | "facts">): CallName {
+  return { index: null, callId, ...stepOf(facts) };
 }
 
 /** Ends a call that dispatch has taken from the queue and refuses. */
 export function refuseCall(state: EngineState, call: SingleCall, reason: Reason, nowMs: number): void {
-  const name = { index: null, callId: call.callId };
   if (isBudgetReason(reason)) {
-    state.log.add({ event: "budget_refused", ...name, reason }, call.window?.id ?? null, nowMs);
+    state.log.add({ event: "budget_refused", ...waitingName(call), reason }, call.window?.id ?? null, nowMs);
   }
   endWithoutAttempt(state, call, failed(reason), nowMs);
 }

@@ -45,6 +45,26 @@ describe("render", () => {
     ]);
   });
 
+  it("shows the step of a call in its line, while it runs and when it has ended", () => {
+    const log = new RunLogWriter();
+    log.groupStarted(3);
+    log.started({ index: 0, step: 3, steps: 20 });
+    log.started({ index: 1, step: 3 });
+    log.completed({ index: 1, step: 3 }, { ms: 1_000 });
+    log.completed({ index: 2, step: 9, steps: 20 }, { ms: 1_000, code: "upstream_error" });
+    expect(render(viewOf(log), frame).slice(1, 4)).toEqual([
+      "  #0 [██████····] running 3.0s · Step 3/20 · sim/echo",
+      "  #1 [██████████] ✓ Step 3 · 1.00s · sim/echo · $0.0004",
+      "  #2 [██████████] ✗ upstream_error · Step 9/20 · 1.00s · sim/echo",
+    ]);
+  });
+
+  it("shows how deep the run is once a step of it is known", () => {
+    const lineAt = (step: string | null) => render(newView(), { ...frame, where: { depth: 1, step } });
+    expect(lineAt("3/20")).toEqual(["run_1 · Depth 1 · Step 3/20 · open · $0 spent · 0 in flight"]);
+    expect(lineAt(null)).toEqual(["run_1 · open · $0 spent · 0 in flight"]);
+  });
+
   it("never fills the bar of a call that runs, nor shows a time below zero", () => {
     const log = new RunLogWriter();
     log.groupStarted(2);

@@ -189,6 +189,22 @@ describe("Display of a tree", () => {
     ]);
   });
 
+  it("shows the step of the call that a run below began last, one that was replayed among them", () => {
+    const display = shown();
+    const child = new RunLogWriter();
+    child.opened("part", 0.1);
+    child.started({ call_id: "a", step: 3, steps: 20 }, { group: null });
+    child.started({ call_id: "b", step: 4, steps: 20 }, { group: null });
+    child.completed({ call_id: "a", step: 3, steps: 20 }, { group: null });
+    const run = { id: "run_2", parent: "run_1", level: 1 };
+    display.events(eventsOf(child, 1), run);
+    const lines = () => display.close().split("\n");
+    expect(lines()).toContain('  run_2 "part" · Depth 1 · Step 4/20 · open · $0 of $0.1000 spent · 1 in flight · 1 ok');
+    child.completed({ call_id: "c", step: 5, steps: 20 }, { group: null, attempts: 0 });
+    display.events(eventsOf(child, 1).slice(-1), run);
+    expect(lines()).toContain('  run_2 "part" · Depth 1 · Step 5/20 · open · $0 of $0.1000 spent · 1 in flight · 2 ok');
+  });
+
   it("shortens the long id of a run below", () => {
     const display = shown();
     const child = new RunLogWriter();

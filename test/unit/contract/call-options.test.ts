@@ -5,6 +5,7 @@ import { batchItem, parseBatch } from "../../../src/contract/batch.ts";
 import { parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
+import { contentHash, dedupeKeyOf } from "../../../src/objects/clients/dedupe-key.ts";
 import { CallPageBuilder, readCall, readFacts } from "../../../src/run/queue/call-page.ts";
 import { buildAnthropicRequest } from "../../../src/providers/kinds/anthropic/request.ts";
 import { buildRequest } from "../../../src/providers/kinds/openai/request.ts";
@@ -54,6 +55,8 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
     beside: { tools: ["lookup"] },
   },
   hedge: { value: { after: 900, max_extra: 0.1 }, fact: { hedge: { after: 900, maxExtra: 0.1 } } },
+  step: { value: 3, fact: { step: 3 } },
+  steps: { value: 20, fact: { steps: 20 } },
 };
 /** Parts of the body that are no part of the request. */
 const NOT_SENT: readonly OptionName[] = ["context", "cache", "include", "tools", "max_turns"];
@@ -185,6 +188,38 @@ describe("models", () => {
     ["with a key without json_key", { samples: { key: "a" } }, "samples.key"],
   ])("%s are refused by their field", (_, options, param) => {
     expect(parseQuery({ prompt: "hi", ...options })).toMatchObject({ ok: false, reason: { param } });
+  });
+});
+
+describe("a step", () => {
+  it("of an item is counted by the steps of its batch, and no request to an upstream has either", () => {
+    const { facts, body } = storedCall({ items: [{ prompt: "hi", step: 3 }], steps: 3, step: 1 });
+    expect(facts).toMatchObject({ step: 3, steps: 3 });
+    expect(requestsOf(body)).toEqual(requestsOf({ prompt: "hi" }));
+  });
+
+  it.each([
+    ["that is 0", { step: 0 }, "step"],
+    ["that is above 10,000", { step: 10_001 }, "step"],
+    ["that is no integer", { step: 1.5 }, "step"],
+    ["that is above its steps", { step: 4, steps: 3 }, "step"],
+    ["of 10,001", { step: 1, steps: 10_001 }, "steps"],
+  ])("%s is refused by its field", (_, options, param) => {
+    expect(parseQuery({ prompt: "hi", ...options })).toMatchObject({ ok: false, reason: { param } });
+  });
+
+  it("of an item that is above the steps of its batch is refused by the item", () => {
+    const refused = parseBatch({ items: [{ prompt: "a" }, { prompt: "b", step: 4 }], steps: 3 });
+    expect(refused).toMatchObject({ ok: false, reason: { param: "items[1].step" } });
+  });
+
+  it("is no part of what makes two calls equal", async () => {
+    const keys = [{}, { step: 3, steps: 20 }, { step: 4 }].map(async (options) => {
+      const { body, facts } = parsed(parseQuery({ prompt: "hi", ...options }));
+      return [await dedupeKeyOf(body, facts), await contentHash(body, facts)];
+    });
+    const [first, ...others] = await Promise.all(keys);
+    for (const other of others) expect(other).toEqual(first);
   });
 });
 

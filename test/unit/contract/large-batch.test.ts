@@ -38,6 +38,7 @@ const settings = fc.record(
     system: text,
     temperature: fc.double({ min: 0, max: 2, noNaN: true }),
     params: fc.dictionary(fc.string({ maxLength: 3 }), fc.jsonValue({ maxDepth: 2 })),
+    step: fc.integer({ min: 1, max: 3 }),
   },
   { requiredKeys: [] },
 );
@@ -174,6 +175,13 @@ describe("a large body", () => {
       ok: false,
       reason: { message: expect.stringContaining(`(byte ${padded("c").length - 1})`) },
     });
+  });
+
+  it("says that a call of it has a step, its own or that of all", () => {
+    const hasSteps = (body: object) => readBothWays(JSON.stringify(body))?.hasSteps;
+    expect(hasSteps({ items: [{ prompt: "a" }, { prompt: "b", step: 2 }] })).toBe(true);
+    expect(hasSteps({ prompts: ["a", "b"], step: 2 })).toBe(true);
+    expect(hasSteps({ items: [{ prompt: "a" }, { prompt: "b" }], steps: 2 })).toBeUndefined();
   });
 
   it("is refused at its first call that is refused, with its place, however many values it has", () => {

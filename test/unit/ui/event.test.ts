@@ -20,7 +20,7 @@ const EVENTS: [event: RunEvent, group: string | null][] = [
   [{ event: "child_opened", childRunId: "run_3", reserved: amounts(5) }, null],
   [{ event: "group_started", count: 4, effectiveParallel: 2, tasks: 3, retryOf: "pg-before" }, GROUP],
   [{ event: "attempt_started", index: 0, ...attempt, queuedMs: 40, reserved: amounts(500) }, GROUP],
-  [{ event: "attempt_started", index: 1, ...attempt, queuedMs: 50, reserved: amounts(700) }, GROUP],
+  [{ event: "attempt_started", index: 1, ...attempt, step: 3, steps: 20, queuedMs: 50, reserved: amounts(700) }, GROUP],
   [
     {
       ...{ event: "attempt_ended", index: 0, ...attempt, outcome: "transient", latencyMs: 10, estimated: true },
@@ -75,6 +75,10 @@ describe("a line as an event of the picture", () => {
       expect(seen(read), event.event).toEqual(seen(stored));
     }
     expect(seen(read)).toMatchObject({ name: "first", limitUsd: 0.123456789, ended: "expired", skippedCalls: 1 });
+    expect([...read.groups.values()].flatMap(({ open }) => [...open.values()]).map(({ atStep }) => atStep)).toEqual([
+      null,
+      "3/20",
+    ]);
     expect(seen(read).money).toEqual([0.000000315, 0.000000004, 0.000000311, 0.0000007, 0.070000001]);
   });
 

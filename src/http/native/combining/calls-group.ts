@@ -41,7 +41,8 @@ export async function groupOfCalls(
 ): Promise<CallsEnd> {
   const run = new RunCaller(c.env, runId);
   const own = { idempotencyKey: name, count: calls.length, detach, isConfirmed: true } as const;
-  const rules = { ...PLAIN_RULES, ...own };
+  const hasCustomIds = calls.some(({ facts }) => facts.step !== undefined);
+  const rules = { ...PLAIN_RULES, ...own, hasCustomIds };
   const capacity = firstCapacity(c.get("config").waitingFetchesMax);
   const opening = { calls: calls.map((call) => ({ ...call, id: null })), defaults: {}, dedupe: false, rules };
   const opened = await openGroup(opening, openGroupDeps(c, run, capacity));

@@ -3,8 +3,8 @@ import type { CallBody, CallFacts } from "../../../../src/call.ts";
 import {
   CallPageBuilder,
   isCopied,
-  readCustomIds,
   readFacts,
+  readNames,
   type CallPage,
   placedPage,
   placeOf,
@@ -50,7 +50,7 @@ describe("calls with one object of facts", () => {
     expect(page).toEqual(pageOf(true));
     const read = readFacts(page?.facts ?? "", [null, "other"]);
     expect(read.map(({ promptBytes }) => promptBytes)).toEqual([7, 7, 7, 7, 8, 7]);
-    expect(readCustomIds(page?.facts ?? "")).toEqual([null, null, "named", null, null, null]);
+    expect(readNames(page?.facts ?? "").map(({ id }) => id)).toEqual([null, null, "named", null, null, null]);
   });
 });
 

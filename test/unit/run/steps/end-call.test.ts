@@ -14,12 +14,15 @@ const ONCE = { attempts: 1, startedAtMs: 0 };
 /** The client's, with which every call "c" comes. */
 const TRACE = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
 
+/** The step at which every call "c" is made. */
+const STEP = { step: 3, steps: 20 };
+
 type Fields = Parameters<TestEngine["call"]>[2];
 
 /** An engine with one queued single call, "c". */
 function queued(fields: Fields = {}, usd = 1_000): TestEngine {
   const engine = new TestEngine({ limits: { usd } });
-  engine.call("c", 0, { trace: TRACE, ...fields });
+  engine.call("c", 0, { trace: TRACE, ...STEP, ...fields });
   return engine;
 }
 
@@ -34,7 +37,7 @@ function following(): TestEngine {
   const engine = new TestEngine();
   engine.call("lead", 0, { dedupeKey: "k" });
   expect(engine.startAll(0)).toEqual(["lead"]);
-  engine.call("c", 60, { trace: TRACE, dedupeKey: "k" });
+  engine.call("c", 60, { trace: TRACE, ...STEP, dedupeKey: "k" });
   expect(engine.startAll(60)).toEqual([]);
   return engine;
 }
@@ -43,7 +46,7 @@ function following(): TestEngine {
 function retried(): TestEngine {
   const engine = running();
   settle(engine.state, "c.1", failure("transient"), 10);
-  engine.call("c", 10, { trace: TRACE, attempt: 2, delayMs: 500 });
+  engine.call("c", 10, { trace: TRACE, ...STEP, attempt: 2, delayMs: 500 });
   return engine;
 }
 
@@ -106,7 +109,7 @@ const WAYS: Record<string, [from: () => TestEngine, act: (engine: TestEngine) =>
 };
 
 describe.each(Object.entries(WAYS))("a single call that is %s", (_, [from, act, event]) => {
-  it("has one event of its end with its client's trace, counts in its window, and is no longer queued", () => {
+  it("has one event of its end with its step and its client's trace, counts in its window, and is no longer queued", () => {
     const engine = from();
     const { state } = engine;
     const window = [...state.calls.values(), ...[...state.attempts.values()].map(({ call }) => call)].find(
@@ -115,7 +118,7 @@ describe.each(Object.entries(WAYS))("a single call that is %s", (_, [from, act, 
     state.log.take();
     act(engine);
     const ends = state.log.take()?.events.filter((each) => each.event === "slot_completed" && each.callId === "c");
-    expect(ends).toMatchObject([{ index: null, callId: "c", trace: TRACE, ...event }]);
+    expect(ends).toMatchObject([{ index: null, callId: "c", trace: TRACE, ...STEP, ...event }]);
     if (window != null) expect(window.completed + window.failed).toBe(window.members);
     expect([state.calls.size, state.queue.readyCount + state.queue.delayedCount]).toEqual([0, 0]);
     expect(endCall(state, "c", STOPPED, 200)).toBe(false);

@@ -103,6 +103,20 @@ describe("a report", () => {
     expect([state.ledger.spent.usd, state.ledger.spent.calls, state.attempts.size]).toEqual([11, 1, 1]);
   });
 
+  it("tells the step of a call in each of its events", () => {
+    const { state, open, report } = lender({ usd: 10_000_000 });
+    open();
+    state.log.take();
+    const ended = { outcome: success({ promptTokens: 3, completionTokens: 4 }), agoMs: 10 };
+    report({ calls: [credited("a", { ended, facts: makeFacts({ maxTokens: 40, step: 3, steps: 20 }) })] });
+    const at = { callId: "a", step: 3, steps: 20 };
+    expect(state.log.take()?.events.filter((event) => "callId" in event)).toMatchObject([
+      { event: "attempt_started", ...at },
+      { event: "attempt_ended", ...at },
+      { event: "slot_completed", ...at },
+    ]);
+  });
+
   it("announces the group of a window that stays open after it once, with the calls of the next report", () => {
     const { state, open, report } = lender({ usd: 10_000_000 });
     open();

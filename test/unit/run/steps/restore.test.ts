@@ -300,10 +300,10 @@ describe("a stored lease of a single call", () => {
 });
 
 describe("a restored lease of a single call", () => {
-  it("ends in its client's trace, whose state only the call's own event has", () => {
+  /** The events of the end of a call that was started with these facts before a restart. */
+  function endOf(facts: Parameters<TestEngine["call"]>[2]) {
     const before = new TestEngine();
-    const trace = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
-    before.call("c", 0, { trace });
+    before.call("c", 0, facts);
     expect(before.startAll(0)).toEqual(["c"]);
     const shards = [...before.state.shards.values()].map((shard) => shardText(shard));
     const rows = shards.map((text): StoredShard => JSON.parse(text));
@@ -313,7 +313,21 @@ describe("a restored lease of a single call", () => {
       for (const lease of leases) restoreLease(state, shard, lease, makeTarget(), 10);
     }
     settle(state, "c.1", success({}, 5), 20);
-    const events = state.log.take()?.events ?? [];
+    return state.log.take()?.events ?? [];
+  }
+
+  it("ends at its step", () => {
+    const ended = { callId: "c", step: 3, steps: 20 };
+    const events = endOf({ step: 3, steps: 20 }).filter(({ event }) => event !== "attempt_started");
+    expect(events).toMatchObject([
+      { event: "attempt_ended", ...ended },
+      { event: "slot_completed", ...ended },
+    ]);
+  });
+
+  it("ends in its client's trace, whose state only the call's own event has", () => {
+    const trace = { parent: `00-${"a".repeat(32)}-${"b".repeat(16)}-01`, state: "vendor=1" };
+    const events = endOf({ trace });
     const traces = events.flatMap((event) => ("trace" in event ? [[event.event, event.trace]] : []));
     expect(traces).toEqual([
       ["attempt_ended", { parent: trace.parent }],

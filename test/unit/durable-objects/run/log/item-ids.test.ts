@@ -4,7 +4,7 @@ import { ItemIds } from "../../../../../durable-objects/run/log/item-ids.ts";
 import type { StoredGroup } from "../../../../../durable-objects/run/store/records.ts";
 import { groupIdOf, groupSalt } from "../../../../../src/run/queue/group-id.ts";
 import { CallPageBuilder } from "../../../../../src/run/queue/call-page.ts";
-import type { CallFacts } from "../../../../../src/call.ts";
+import type { CallFacts, CallStep } from "../../../../../src/call.ts";
 import { CALL_PAGE_SLOTS_MAX, LOG_NAMED_GROUPS_MAX } from "../../../../../src/limits.ts";
 import { makeHeader } from "../../../../support/engine.ts";
 import { taskOf, valid } from "../../../../support/graphs.ts";
@@ -32,6 +32,20 @@ class Rows {
   add(seq: number, named: boolean, header: Partial<StoredGroup["header"]> = {}): void {
     const plain = { defaultsJson: "{}", sealed: true, openKey: "k", detach: true, errorStyle: "bracket" } as const;
     this.stored.set(seq, { ...plain, named, header: makeHeader({ seq, id: idOf(seq), ...header }) });
+  }
+
+  /** A group whose calls have these steps, and if there are `copies` a group of one call, so often. */
+  addSteps(seq: number, steps: readonly CallStep[], copies?: number): void {
+    this.add(seq, true);
+    const builder = new CallPageBuilder({});
+    const calls = steps.map((step) => ({ body: { prompt: "x" }, facts: { ...FACTS, ...step } }));
+    const [first] = calls;
+    const whole = first === undefined || copies === undefined ? null : builder.copies(first, copies);
+    const pages = whole === null ? calls.flatMap((call) => builder.add(call) ?? []) : [whole];
+    this.facts.set(
+      seq,
+      [...pages, builder.flush()].flatMap((page) => page?.facts ?? []),
+    );
   }
 
   addNamed(seq: number, ids: readonly (string | null)[], header: Partial<StoredGroup["header"]> = {}): void {
@@ -93,6 +107,29 @@ describe("the line of an event", () => {
     rows.graphs.set(4, JSON.stringify(valid([...tasks, taskOf("more")]).graph));
     expect([5, 0].map((index) => named(ids, line(4, index)))).toEqual(["more", "list"]);
     expect(rows.reads).toEqual(["group 4", "graph 4", "graph 4"]);
+  });
+
+  it("has the step of its call beside its id, or alone", () => {
+    const rows = new Rows();
+    rows.addSteps(3, [{ step: 3, steps: 20 }, {}, { step: 4 }, { steps: 20 }]);
+    rows.addSteps(6, [{ step: 2, steps: 2 }], 5);
+    const ids = new ItemIds(rows, () => RUN);
+    const stepsOf = (seq: number, index: number) => {
+      const { step, steps, itemId }: CallStep & { itemId?: string } = JSON.parse(ids.added(line(seq, index)));
+      return { step, steps, itemId };
+    };
+    expect(stepsOf(3, 0)).toEqual({ step: 3, steps: 20 });
+    expect(stepsOf(3, 2)).toEqual({ step: 4 });
+    expect([1, 3].map((index) => ids.added(line(3, index)))).toEqual([line(3, 1), line(3, 3)]);
+    expect([0, 4].map((index) => stepsOf(6, index).step)).toEqual([2, 2]);
+    expect(ids.added(line(6, 5))).toBe(line(6, 5));
+    const tasks = [taskOf("list"), taskOf("end", { step: { step: 7, steps: 9 } })];
+    rows.add(4, false, { graph: { tasks: 2 }, count: 2 });
+    rows.graphs.set(4, JSON.stringify(valid(tasks).graph));
+    expect([0, 1].map((index) => stepsOf(4, index))).toEqual([
+      { itemId: "list" },
+      { itemId: "end", step: 7, steps: 9 },
+    ]);
   });
 
   it("has the id of its item, if a graph only orders the calls of a batch", () => {
