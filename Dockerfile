@@ -11,6 +11,7 @@ COPY durable-objects durable-objects
 COPY stubs stubs
 COPY ui ui
 COPY bin bin
+COPY cli cli
 RUN node scripts/page/build.ts
 RUN mkdir /data && chown node:node /data
 USER node

@@ -35,16 +35,28 @@ export type Hops = {
   inAll: Chain;
 };
 
-/** Makes one request and counts; no other may be under way. */
-export async function hopsOf(send: () => Promise<unknown>): Promise<Hops> {
+/** So long a reply is held, ms: the call that it waits for follows it, if it comes no sooner. */
+const HELD_MS_MAX = 20_000;
+
+/** Calls whose replies wait until so many of them were sent: what could be under way at the same time is, however slow the machine is. */
+type Together = { method: string; calls: number };
+let together: (Together & { sent: number; all: PromiseWithResolvers<void> }) | null = null;
+
+/**
+ * Makes one request and counts; no other may be under way. `held`: calls of which so many are expected to be under way at the same time;
+ * without it, two such calls count as one after another if the first has ended before the second begins.
+ */
+export async function hopsOf(send: () => Promise<unknown>, held: Together | null = null): Promise<Hops> {
   request = { chain: [] };
   firstFetch = null;
   sent.clear();
+  together = held === null ? null : { ...held, sent: 0, all: Promise.withResolvers<void>() };
   isCounting = true;
   try {
     await calling.run(request, send);
   } finally {
     isCounting = false;
+    together = null;
   }
   return { beforeUpstream: firstFetch, inAll: request.chain };
 }
@@ -95,7 +107,8 @@ function watchedStub(stub: unknown): unknown {
         const call: Caller = { chain: [...caller.chain, key] };
         const waiting = sent.get(`${id} ${key}`) ?? [];
         sent.set(`${id} ${key}`, [...waiting, call]);
-        const reply: unknown = Reflect.apply(value, target, args);
+        const plain: unknown = Reflect.apply(value, target, args);
+        const reply = key === together?.method ? heldReply(plain, together) : plain;
         const ended = (): void => {
           if (call.chain.length > caller.chain.length) caller.chain = call.chain;
         };
@@ -105,6 +118,15 @@ function watchedStub(stub: unknown): unknown {
       };
     },
   });
+}
+
+/** A reply that comes once all calls of its method were sent. */
+async function heldReply(reply: unknown, held: NonNullable<typeof together>): Promise<unknown> {
+  held.sent += 1;
+  if (held.sent === held.calls) held.all.resolve();
+  const answered = await Promise.resolve(reply);
+  await Promise.race([held.all.promise, new Promise((resolve) => setTimeout(resolve, HELD_MS_MAX))]);
+  return answered;
 }
 
 function watchMethods(kind: string, prototype: object): void {
