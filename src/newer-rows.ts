@@ -16,7 +16,7 @@ export function isOfNewerRows(error: unknown): boolean {
   return error instanceof Error && MESSAGE.test(error.message);
 }
 
-/** What a client is told of it. Only the operator can help. */
+/** The failure that a client gets: only the operator can mend it. */
 export const NEWER_STORAGE = {
   reason: "newer_storage",
   message:

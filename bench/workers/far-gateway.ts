@@ -7,17 +7,7 @@ import { z } from "zod";
 import type { Objects } from "../../src/objects/address.ts";
 import gateway from "../../src/index.ts";
 
-export {
-  BatchObject,
-  CassetteObject,
-  DirectoryObject,
-  GateObject,
-  LaneObject,
-  ProviderBatchObject,
-  RunObject,
-  ShelfObject,
-  UpstreamObject,
-} from "../../src/index.ts";
+export * from "../../src/index.ts";
 
 type Env = Parameters<typeof gateway.fetch>[1] & Objects;
 

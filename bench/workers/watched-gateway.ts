@@ -2,17 +2,7 @@
 import type { Objects } from "../../src/objects/address.ts";
 import gateway from "../../src/index.ts";
 
-export {
-  BatchObject,
-  CassetteObject,
-  DirectoryObject,
-  GateObject,
-  LaneObject,
-  ProviderBatchObject,
-  RunObject,
-  ShelfObject,
-  UpstreamObject,
-} from "../../src/index.ts";
+export * from "../../src/index.ts";
 
 declare global {
   var takeFunctionsRun: () => string;

@@ -409,7 +409,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   openedBy(key: IdempotencyKey): Promise<OpenGroupReply | null> {
-    // In a turn: what it finds is stored before it is told.
+    // A turn stores its changes before it replies, so the group that this finds survives a crash.
     return this.#life.submit((reply) => reply(openedBy(this.#life.opened, key)));
   }
 

@@ -1,4 +1,4 @@
-/** A call of a run as its log tells it. */
+/** A call of a run, as far as the events of its log say. */
 import type { CallStep } from "../../call.ts";
 
 export type CallState = "running" | "waiting" | "completed" | "failed" | "cancelled";

@@ -1,4 +1,4 @@
-/** A group of a run as its log tells it. */
+/** A group of a run, as far as the events of its log say. */
 import { RenewedMap } from "../../renewed/map.ts";
 import type { CallName } from "../../run/log.ts";
 import type { Call } from "./call.ts";
