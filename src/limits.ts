@@ -838,6 +838,16 @@ export const SETTLE_HANDOVER_MS = 250;
  */
 export const PERMIT_GUARD_MS = 250;
 /**
+ * Requests for permits of one run that an isolate has under way at once, where its object is far away. With two, sent half the way there
+ * and back apart, a call waits a quarter of it for its request instead of a half, and a busy run makes at most twice as many requests.
+ */
+export const SHARED_REQUESTS_MAX = 2;
+/**
+ * Time that the fastest replies of an object take, ms, from which it counts as far away: another data center of the same city is one or
+ * two ms away, another region 10 or more. Nearer, the next request is better sent after the one before, with more calls.
+ */
+export const FAR_OBJECT_MS_MIN = 10;
+/**
  * Runs for which an isolate remembers which of their calls share a request: each of them has some under way, or one whose Worker ended
  * with its client in the middle of its own, of which nobody else hears. A run beyond them shares less, and misses nothing.
  */

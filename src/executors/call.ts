@@ -361,7 +361,7 @@ async function settleLeft(run: RunCaller, settlement: SingleSettlement): Promise
     await run.callWithRetry<void>((stub) => stub.settleMany([...settlements]));
     return settlements.map(() => null);
   };
-  await leftSettlements.replyTo(run.runId, settlement, { send, endedWithin });
+  await leftSettlements.replyTo(run.runId, settlement, { send, endedWithin, now: Date.now });
 }
 
 /** Under what the answer of a permitted attempt is recorded; undefined = it is not. */

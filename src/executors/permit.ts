@@ -44,12 +44,12 @@ export async function acquire(run: RunCaller, request: AcquireRequest, watch: Cl
   // A grant may be on its way while the client leaves. From here on the call sends nothing, so its permit costs nothing.
   watch.withdraw = () => {
     const send = (callIds: readonly string[]): Promise<null[]> => withdrawAll(run, callIds);
-    withdrawal = withdrawals.replyTo(run.runId, request.callId, { send, endedWithin });
+    withdrawal = withdrawals.replyTo(run.runId, request.callId, { send, endedWithin, now });
   };
   try {
     const send = (calls: readonly PermitRequest[]): Promise<AcquireReply[]> =>
       decisionsOn(calls, now, (live) => acquireTogether(run, live));
-    const first = await permitRequests.replyTo(run.runId, { ...asked, signal }, { send, endedWithin });
+    const first = await permitRequests.replyTo(run.runId, { ...asked, signal }, { send, endedWithin, now });
     const reply = first.ok === "wait" ? await queuedDecision(run, asked, signal) : first;
     // With its last promise this request ends, and what it sends.
     await withdrawal;
