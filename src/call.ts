@@ -4,6 +4,7 @@
  * objects.
  */
 import type { Dimension, Reason } from "./errors.ts";
+import type { CallLabels } from "./labels.ts";
 import type { TraceContext } from "./trace-context.ts";
 
 /** Urgency, 4 = critical … 0 = background. A waiting slot gains one level per 30 s. */
@@ -168,8 +169,8 @@ export type WantedTier = (typeof WANTED_TIERS)[number] | typeof BATCH_TIER;
  */
 export type HedgeRule = { after: "p95" | number; maxExtra: number };
 
-/** Options of a call that dispatch reads. */
-export type DispatchOptions = {
+/** Options of a call that dispatch reads, and its labels, which only the log reads. */
+export type DispatchOptions = CallLabels & {
   /** Model as the client named it; null = the default. */
   model: string | null;
   /** The completion cap that the client requests, in tokens; null = it requests none. */
@@ -199,20 +200,7 @@ export type DispatchOptions = {
   wantedTier?: WantedTier;
   /** When it gets a second attempt beside a slow one; false = never, absent = as its upstream is configured. */
   hedge?: HedgeRule | false;
-  /** At which step of its program it is made, from 1; absent = its client does not say. It is shown in the log, and changes nothing else. */
-  step?: number;
-  /** How many steps that program has; absent = that is not known. */
-  steps?: number;
 };
-
-/** The step of a call, for the log. */
-export type CallStep = Pick<DispatchOptions, "step" | "steps">;
-
-/** The step of a call by its options; absent = its client does not name one. */
-export function stepOf({ step, steps }: CallStep): CallStep | undefined {
-  if (step === undefined) return undefined;
-  return steps === undefined ? { step } : { step, steps };
-}
 
 /** Rules of a call as a whole, for one call or for every call of a group. */
 export type CallRules = {

@@ -1,5 +1,6 @@
 /** One call as text, with its bar. */
-import { stepText, type Call } from "../../src/log/picture/call.ts";
+import { labelTexts } from "../../src/labels.ts";
+import type { Call } from "../../src/log/picture/call.ts";
 import type { EndedCall } from "./view.ts";
 import { exactUsdText } from "../../ui/model/format.ts";
 import { durationText, plural } from "./units.ts";
@@ -20,7 +21,7 @@ export const QUEUED_TEXT = `${bar(0)} queued`;
  * A call that has not ended. Its progress is unknown; the bar shows its time so far as a share of `typicalMs`, the average time of
  * answered attempts of this run.
  */
-export function activeText({ state, attempts, retry, atStep }: Call, nowMs: number, typicalMs: number): string {
+export function activeText({ state, attempts, retry, labels }: Call, nowMs: number, typicalMs: number): string {
   const running = state === "running";
   // The newest one in flight; of a call that waits, the one before.
   const attempt = attempts.findLast(({ endMs }) => endMs === null) ?? attempts.at(-1);
@@ -30,7 +31,7 @@ export function activeText({ state, attempts, retry, atStep }: Call, nowMs: numb
   const share = running ? Math.min(RUNNING_SHARE_MAX, elapsedMs / typicalMs) : 0;
   const status = running ? `running ${durationText(elapsedMs, 1)}` : waitText(retry?.dueMs ?? 0, nowMs);
   const number = running ? tried : (retry?.attempt ?? tried);
-  const parts = [`${bar(share)} ${status}`, ...stepParts(atStep), model, ...(number > 1 ? [`attempt ${number}`] : [])];
+  const parts = [`${bar(share)} ${status}`, ...labelParts(labels), model, ...(number > 1 ? [`attempt ${number}`] : [])];
   return parts.join(" · ");
 }
 
@@ -40,7 +41,7 @@ export function endedText(call: EndedCall): string {
   const tookMs = startMs === null || endMs === null ? null : endMs - startMs;
   const mark = call.status === "completed" ? "✓" : "✗";
   const parts = call.status === "completed" ? [] : [call.code ?? call.status];
-  parts.push(...stepParts(stepText(call)));
+  parts.push(...labelParts(labelTexts(call)));
   if (tookMs !== null) parts.push(durationText(tookMs));
   if (call.model !== null) parts.push(call.model);
   const costUsd = call.usage?.cost ?? 0;
@@ -50,9 +51,9 @@ export function endedText(call: EndedCall): string {
   return `${mark} ${parts.join(" · ")}`;
 }
 
-/** `Step 3/20`, as a part of a line; none if the step is not known. */
-export function stepParts(step: string | null): string[] {
-  return step === null ? [] : [`Step ${step}`];
+/** `Step 3/20`: labels as parts of a line. */
+function labelParts(texts: readonly string[]): string[] {
+  return texts.map((text) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`);
 }
 
 function waitText(dueMs: number, nowMs: number): string {

@@ -3,7 +3,8 @@
  * escape sequence can reach the terminal.
  */
 import { z } from "zod";
-import { stepText } from "../../src/log/picture/call.ts";
+import { labelsIn, stepText, type CallLabels } from "../../src/labels.ts";
+import { isRecord } from "../../src/text/json/record.ts";
 import { nameInGroup } from "../../src/log/picture/group.ts";
 import { printable } from "../text/printable.ts";
 
@@ -14,13 +15,7 @@ const time = z.string().transform(Date.parse).pipe(z.number());
 /** How deep the run is below the root of its tree. */
 const depth = z.int().nonnegative().catch(0);
 const envelope = { seq: z.int().positive(), ts: time, parallel_group_id: optionalText, depth };
-const stepNumber = z.int().positive().nullish().catch(null);
-const call = {
-  index: z.int().nonnegative().nullable(),
-  call_id: optionalText,
-  step: stepNumber,
-  steps: stepNumber,
-};
+const call = { index: z.int().nonnegative().nullable(), call_id: optionalText };
 const attempt = { ...call, attempt: z.int().positive(), upstream: text, model: text };
 const money = z.object({ usd: z.number() });
 
@@ -139,7 +134,8 @@ const clients = z.object({
   head: z.unknown().optional(),
 });
 
-type Known = z.infer<typeof known>;
+/** An event of the gateway; one of a call has its labels. */
+type Known = z.infer<typeof known> & CallLabels;
 type Envelope = { seq: number; ts: number; parallel_group_id: string | null; depth: number };
 
 /** A client's own event, by its name; `excerpt` is the beginning of its text. */
@@ -171,7 +167,7 @@ export function stepOfRun(event: WatchEvent): string | null {
   if (event.event_type === "client") return event.step;
   const begins =
     event.event_type === "attempt_started" || (event.event_type === "slot_completed" && event.attempts === 0);
-  return begins ? stepText(event) : null;
+  return begins && event.step !== undefined ? stepText(event.step, event.steps) : null;
 }
 
 /** Parses one line; null if the text is not a line of a run's log. */
@@ -182,7 +178,7 @@ export function parseEvent(text: string): WatchEvent | null {
   const { event_type: type, ...facts } = base.data;
   if (!KNOWN_TYPES.has(type)) return clientEvent(facts, type, json);
   const parsed = known.safeParse(json);
-  if (parsed.success) return parsed.data;
+  if (parsed.success) return { ...parsed.data, ...(isRecord(json) ? labelsIn(json, printable) : {}) };
   const issue = parsed.error.issues[0];
   const fault = printable(issue === undefined ? "" : `${issue.path.join(".")}: ${issue.message}`);
   return { ...facts, event_type: "unreadable", name: type, fault };

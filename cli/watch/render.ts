@@ -4,7 +4,7 @@
  */
 import type { Call } from "../../src/log/picture/call.ts";
 import type { Tally } from "../../src/log/picture/group.ts";
-import { activeText, bar, QUEUED_TEXT, stepParts } from "./call-line.ts";
+import { activeText, bar, QUEUED_TEXT } from "./call-line.ts";
 import { endedLine, labelOf } from "./history.ts";
 import { cut } from "./text.ts";
 import { usdText } from "../../ui/model/format.ts";
@@ -63,7 +63,7 @@ export function renderTree(runs: readonly TreeRun[], frame: Omit<Frame, "runId" 
 
 /** `Depth 1 · Step 3/20`, as parts of a line. */
 function placeParts(depth: number, step: string | null): string[] {
-  return [`Depth ${depth}`, ...stepParts(step)];
+  return [`Depth ${depth}`, ...(step === null ? [] : [`Step ${step}`])];
 }
 
 function runLine(view: View, { runId, connected }: Frame, where: readonly string[] = []): string {

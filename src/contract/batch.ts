@@ -8,6 +8,7 @@ import { splitName } from "../contexts/resolve.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { TIER_NAMES, type Tier, type TierMode } from "../run/answers/tiers.ts";
 import type { Reason } from "../errors.ts";
+import { isLabelled } from "../labels.ts";
 import {
   BATCH_TIER_DEADLINE_MS_MIN,
   CHUNK_PLACE,
@@ -134,8 +135,8 @@ export type BatchRequest = SentRules & {
   isCopied?: true;
   /** The custom ids of the calls; empty if none has one. */
   ids: readonly (string | null)[];
-  /** Set if a call has a step, as the log then shows it; absent = none has. */
-  hasSteps?: true;
+  /** Set if a call has labels, for which the log then looks; absent = none has. */
+  hasLabels?: true;
   /** Options that the calls share. The body of a call without its own option refers to these very values. */
   defaults: SharedBody;
   concurrency: number | null;
@@ -337,8 +338,8 @@ export function* batchParsing(
     shared,
     calls.value.some(({ facts }) => facts.toolUse !== undefined),
   );
-  const stepped = stepsOf(calls.value.some(({ facts }) => facts.step !== undefined));
-  const rules = { ...shared, ...tiersOf(shared, hasTiers), ...tools, ...stepped };
+  const labelled = labelledOf(calls.value.some(({ facts }) => isLabelled(facts)));
+  const rules = { ...shared, ...tiersOf(shared, hasTiers), ...tools, ...labelled };
   return { ok: true, value: { ...rules, calls: calls.value, ids, contexts } };
 }
 
@@ -356,7 +357,8 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
     shared,
     read.value.some(({ facts }) => facts.toolUse !== undefined),
   );
-  const rules = { ...shared, ...tiersOf(shared, false), ...tools, ...stepsOf(only?.facts.step !== undefined) };
+  const labelled = labelledOf(only !== undefined && isLabelled(only.facts));
+  const rules = { ...shared, ...tiersOf(shared, false), ...tools, ...labelled };
   return { ok: true, value: { ...rules, calls, isCopied: true, ids: [], contexts } };
 }
 
@@ -506,9 +508,9 @@ export function toolsOf({ tools }: Pick<BatchRequest, "tools">, areUsed: boolean
   return { tools: { ...tools, areUsed: tools.areUsed || areUsed } };
 }
 
-/** Whether the log is to look for steps of calls. */
-export function stepsOf(hasSteps: boolean): Pick<BatchRequest, "hasSteps"> {
-  return hasSteps ? { hasSteps } : {};
+/** Whether the log is to look for labels of calls. */
+export function labelledOf(hasLabels: boolean): Pick<BatchRequest, "hasLabels"> {
+  return hasLabels ? { hasLabels } : {};
 }
 
 /** The names of calls, in input order; empty if none has one. */

@@ -4,6 +4,7 @@
  */
 import { parseRelayed } from "./relayed-numbers.ts";
 import type { ContextReference } from "../contexts/types.ts";
+import { isLabelled } from "../labels.ts";
 import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
 import {
@@ -13,8 +14,8 @@ import {
   namesOf,
   noteContext,
   envelopeParsing,
+  labelledOf,
   promptCall,
-  stepsOf,
   tiersOf,
   toolsOf,
 } from "./batch.ts";
@@ -82,7 +83,7 @@ function* piecesReading(
   const ids: (string | null)[] = [];
   let hasTiers = false;
   let areToolsUsed = false;
-  let hasSteps = false;
+  let hasLabels = false;
   let pieces = 0;
   const named = new Map<string, ContextReference>();
   for (const calls of readCalls(list, settings, reading.promptOf)) {
@@ -92,7 +93,7 @@ function* piecesReading(
       noteContext(named, call.context);
       hasTiers ||= call.facts.tier !== undefined;
       areToolsUsed ||= call.facts.toolUse !== undefined;
-      hasSteps ||= call.facts.step !== undefined;
+      hasLabels ||= isLabelled(call.facts);
     }
     pieces += 1;
     if (pieces % PIECES_PER_SLICE === 0) yield;
@@ -110,7 +111,7 @@ function* piecesReading(
     ...shared,
     ...tiersOf(shared, hasTiers),
     ...toolsOf(shared, areToolsUsed),
-    ...stepsOf(hasSteps),
+    ...labelledOf(hasLabels),
     calls,
     ids: namesOf(ids),
   };

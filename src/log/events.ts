@@ -5,6 +5,7 @@ import type { HeldQuote, Saved } from "../run/group/group.ts";
 import { VOTE_UNDECIDED, type CallName, type LoggedEvent, type RunEvent, type ThrottleCause } from "../run/log.ts";
 import { toWire, type Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
+import { labelsOf } from "../labels.ts";
 import { FOLLOWED_EVENT_CHARS_MAX, TEXT_HEAD_CHARS } from "../limits.ts";
 
 /** What every line of a run repeats. */
@@ -259,9 +260,9 @@ function slotFacts(event: Extract<RunEvent, { event: "slot_completed" }>): objec
   };
 }
 
-/** `step` only where it is known: every line has one, null. */
-function call({ index, callId, itemId, step, steps }: CallName) {
-  return { index, call_id: callId, item_id: itemId, ...(step === undefined ? {} : { step, steps }) };
+/** Labels only where there are some: every line has a step, null. */
+function call(name: CallName) {
+  return { index: name.index, call_id: name.callId, item_id: name.itemId, ...labelsOf(name) };
 }
 
 function attempt(event: CallName & { attempt: number; upstream: string; model: string }) {

@@ -4,9 +4,10 @@
  */
 import type { Amounts, Limits } from "./money/ledger.ts";
 import { cappedOf } from "./money/capped.ts";
-import type { CallStep, FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
+import type { FailureClass, FallbackCause, Outcome, SpanContent, StopReason } from "../call.ts";
 import type { Dimension, Reason } from "../errors.ts";
 import type { GateReason } from "../gate/wire.ts";
+import type { CallLabels } from "../labels.ts";
 import { LOG_TAIL_CHARS_MAX, LOG_TAIL_EVENTS_MAX } from "../limits.ts";
 import type { TraceContext } from "../trace-context.ts";
 import { round, type Group, type HeldQuote, type GroupMetrics, type GroupStatus, type Saved } from "./group/group.ts";
@@ -16,9 +17,9 @@ import type { WindowGroup } from "./leases/concurrency-window.ts";
 
 /**
  * Which call an event is about: a slot by its index in its group, or a single call by its id. `itemId`: the client's id of a slot, which
- * readers of the log get and no row of it has. The same is true of the step of a slot; rows have that of a single call.
+ * readers of the log get and no row of it has. The same is true of the labels of a slot; rows have those of a single call.
  */
-export type CallName = { index: number | null; callId: string | null; itemId?: string } & CallStep;
+export type CallName = { index: number | null; callId: string | null; itemId?: string } & CallLabels;
 
 /** The final states that `slot_completed` reports. */
 export type EndStatus = "completed" | "failed" | "cancelled";
@@ -140,10 +141,10 @@ type Attempt = CallName & { attempt: number; upstream: string; model: string };
 
 /** The name of an attempt's call in events. A single call's id is the id of its attempt without the number. */
 export function callName(
-  { slotId, attemptId, step }: Pick<AttemptInFlight, "slotId" | "attemptId" | "step">,
+  { slotId, attemptId, labels }: Pick<AttemptInFlight, "slotId" | "attemptId" | "labels">,
   group: Group | undefined,
 ): CallName {
-  if (slotId === null) return { index: null, callId: callIdOf(attemptId), ...step };
+  if (slotId === null) return { index: null, callId: callIdOf(attemptId), ...labels };
   return group === undefined ? { index: indexOf(slotId), callId: null } : slotName(group, slotId);
 }
 

@@ -1,5 +1,5 @@
 /** Lines of a run's log as events of its picture. A field that a line of its type should have and lacks is 0, or unknown. */
-import type { CallStep } from "../../src/call.ts";
+import { labelsIn } from "../../src/labels.ts";
 import type { PictureEvent } from "../../src/log/picture/event.ts";
 import { nanoUsdOf } from "../../src/run/money/money.ts";
 import { numberOf, objectOf, textOf, type LogLine } from "./line.ts";
@@ -43,7 +43,7 @@ export function eventIn(line: LogLine): PictureEvent {
 
 /** An event of one call; null = it is not of one, or of none that the picture knows. */
 function callEventIn({ atMs, group, fields, type: event }: LogLine): PictureEvent | null {
-  const call = { atMs, group, index: indexIn(fields), callId: textOf(fields, "call_id"), ...stepIn(fields) };
+  const call = { atMs, group, index: indexIn(fields), callId: textOf(fields, "call_id"), ...labelsIn(fields) };
   switch (event) {
     case "attempt_started":
       return {
@@ -72,11 +72,6 @@ function callEventIn({ atMs, group, fields, type: event }: LogLine): PictureEven
 
 function indexIn(fields: Fields): number | null {
   return typeof fields["index"] === "number" ? fields["index"] : null;
-}
-
-function stepIn({ step, steps }: Fields): CallStep {
-  if (typeof step !== "number") return {};
-  return typeof steps === "number" ? { step, steps } : { step };
 }
 
 function attemptIn(fields: Fields) {

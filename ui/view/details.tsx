@@ -101,6 +101,6 @@ function factsOf(call: Call, nowMs: number): string {
   });
   const queued = durationText(queueMsOf(call, nowMs));
   const made = call.replayed ? "a recorded answer" : attempts.join(", ");
-  const step = call.atStep === null ? "" : ` (step ${call.atStep})`;
-  return `${nameOf(call)}${step}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}`;
+  const labels = call.labels.length === 0 ? "" : ` (${call.labels.join(", ")})`;
+  return `${nameOf(call)}${labels}: ${call.state}, queued ${queued}, ${exactUsdText(call.costUsd)}; ${made}`;
 }

@@ -1,18 +1,18 @@
-/** The custom ids that a client gave to the calls of a group, and their steps; they are stored in the group's pages. */
+/** The custom ids that a client gave to the calls of a group, and their labels; they are stored in the group's pages. */
 import { readNames, type SlotName } from "../../../src/run/queue/call-page.ts";
 import { slotIdOf } from "../../../src/run/queue/slot.ts";
 import { NAMED_PAGES_KEPT } from "../../../src/limits.ts";
 import type { GroupRows } from "../store/groups.ts";
 import type { StoredGroup } from "../store/records.ts";
 
-/** Returns a function that looks custom ids up. A group without custom ids and steps reads nothing. */
+/** Returns a function that looks custom ids up. A group without custom ids and labels reads nothing. */
 export function customIdsOf(rows: Pick<GroupRows, "factsOf">, stored: StoredGroup): (index: number) => string | null {
   const nameOf = namesOf(rows, stored);
   return (index) => nameOf(index)?.id ?? null;
 }
 
 /**
- * Returns a function that looks ids and steps up, a page at a time, and keeps the newest pages: calls end in another order than that of
+ * Returns a function that looks ids and labels up, a page at a time, and keeps the newest pages: calls end in another order than that of
  * their indexes.
  */
 export function namesOf(

@@ -1,6 +1,6 @@
 /**
- * The client's ids of calls in the log, and their steps. An event names a slot by its index; its id, of an item or of the task of a graph,
- * and its step are stored once, with its group. So a line gets them when it is read, and no row of the log repeats them.
+ * The client's ids of calls in the log, and their labels. An event names a slot by its index; its id, of an item or of the task of a graph,
+ * and its labels are stored once, with its group. So a line gets them when it is read, and no row of the log repeats them.
  */
 import { groupSalt, groupSeqOfId } from "../../../src/run/queue/group-id.ts";
 import type { SlotName } from "../../../src/run/queue/call-page.ts";
@@ -29,14 +29,14 @@ export class ItemIds {
     this.#runId = runId;
   }
 
-  /** A stored line with the id and the step of the call that it is about, if its client has given it one. */
+  /** A stored line with the id and the labels of the call that it is about, as far as its client has given it some. */
   readonly added = (line: string): string => {
     const { group, index } = SLOT_HEAD.exec(line)?.groups ?? {};
     if (group === undefined || index === undefined) return line;
     const name = this.#namesOf(group)(Number(index));
     if (name === null) return line;
-    const { id, step, steps } = name;
-    const more = JSON.stringify({ ...(id !== null && { itemId: id }), step, steps }).slice(1, -1);
+    const { id, ...labels } = name;
+    const more = JSON.stringify({ ...(id !== null && { itemId: id }), ...labels }).slice(1, -1);
     return more === "" ? line : `${line.slice(0, -1)},${more}}`;
   };
 

@@ -31,7 +31,7 @@ export type StoredGroup = {
   detach: boolean;
   /** How failed slots are rendered: as the request said, or else the run's settings when it opened. */
   errorStyle: ErrorStyle;
-  /** Whether its calls have custom ids, or steps. */
+  /** Whether its calls have custom ids, or labels. */
   named: boolean;
   /** Objects in R2 that hold bodies of its calls, numbered from 0; absent = all are in its pages. */
   bodyObjects?: number;

@@ -5,9 +5,10 @@ import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { StopRule } from "../../run/answers/early-stop.ts";
 import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
-import { stepOf, type BodyOptions, type CallStep, type Notify, type ToolUse } from "../../call.ts";
+import type { BodyOptions, Notify, ToolUse } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
 import type { Reason } from "../../errors.ts";
+import { labelsOf, type CallLabels } from "../../labels.ts";
 import { ITEM_NAME, TASK_ID } from "../../run/graph/refs.ts";
 import {
   CONTEXT_LIMIT_CHARS_MAX,
@@ -201,7 +202,8 @@ export type DagTask = {
   tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
-  step?: CallStep;
+  /** The labels of its calls; absent = they have none. The name is that of stored rows. */
+  step?: CallLabels;
 };
 
 /** A graph to be compiled and opened; null = the run decides. */
@@ -360,7 +362,7 @@ export function taskOf(input: DagTaskInput, defaults: CallSettings, path: FieldP
   const alternatives = alternativesOf(input.alternatives ?? [], path("alternatives"));
   if (!alternatives.ok) return alternatives;
   const facts = tieredFacts(call.value.facts, input);
-  const step = stepOf(facts);
+  const step = labelsOf(facts);
   return {
     ok: true,
     value: {

@@ -113,9 +113,9 @@ const NEEDS_ASYNC: Reason = {
 };
 
 function openingOf(request: BatchRequest, named: IdempotencyKey | null, recording: { epoch: string } | null) {
-  const { calls, isCopied, ids, hasSteps = false, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
+  const { calls, isCopied, ids, hasLabels = false, defaults, dedupe, concurrency, onError, onBudget, onLost } = request;
   const { split, deadlineMs, detach, errorStyle } = request;
-  const hasCustomIds = ids.length > 0 || hasSteps;
+  const hasCustomIds = ids.length > 0 || hasLabels;
   const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds };
   const stop = stopRequestOf(request.stopWhen);
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };

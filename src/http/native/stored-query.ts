@@ -7,10 +7,10 @@ import type { Context } from "hono";
 import type { RunCaller } from "../../objects/clients/caller.ts";
 import type { SlotView } from "../../objects/methods/groups.ts";
 import type { AppEnv } from "../context.ts";
-import { stepOf } from "../../call.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import type { QueryRequest } from "../../contract/query.ts";
 import { Refusal } from "../../errors.ts";
+import { labelsOf } from "../../labels.ts";
 import { reasonOf, slotError } from "../replies/slot.ts";
 import { spentBefore } from "../replies/usage.ts";
 import { groupAnswer } from "./batch.ts";
@@ -33,12 +33,12 @@ export async function storedQuery(c: Context<AppEnv>, { runId, run, call, named 
   const detach = named !== null || isAsync;
   const recording = await recordingOf(c, runId);
   const replay = recording === null ? {} : { replay: recording };
-  const step = stepOf(facts);
-  const steps = step === undefined ? {} : { step };
+  const step = labelsOf(facts);
+  const labels = step === undefined ? {} : { step };
   const calls = [{ body, facts, id: null }];
   const opened = await openGroup(
     {
-      ...{ calls, defaults: {}, dedupe, rules: { ...PLAIN_RULES, ...own, detach, ...replay, ...steps } },
+      ...{ calls, defaults: {}, dedupe, rules: { ...PLAIN_RULES, ...own, detach, ...replay, ...labels } },
       acceptedAtMs: c.get("acceptedAtMs"),
     },
     openGroupDeps(c, run, isAsync ? null : 1),

@@ -1,5 +1,4 @@
 /** A call of a run, as far as the events of its log say. */
-import type { CallStep } from "../../call.ts";
 
 export type CallState = "running" | "waiting" | "completed" | "failed" | "cancelled";
 
@@ -37,12 +36,6 @@ export type Call = {
   costUsd: number;
   /** It ended with a recorded answer, without an attempt. */
   replayed: boolean;
-  /** At which step of its program it is made; null = its client does not say. */
-  atStep: string | null;
+  /** Its labels as people see them: `step 3/20`. */
+  labels: readonly string[];
 };
-
-/** A step as it is shown: `3/20`, or `3` where nobody has said how many there are; null = it is not known. */
-export function stepText({ step, steps }: { [Name in keyof CallStep]?: number | null | undefined }): string | null {
-  if (step == null) return null;
-  return steps == null ? `${step}` : `${step}/${steps}`;
-}

@@ -3,10 +3,11 @@
  * `npm run watch` and traces add what they alone show. It has no clock. Events that it does not know change nothing, and after a gap it
  * goes on with what it was told.
  */
+import { labelTexts } from "../../labels.ts";
 import { RenewedMap } from "../../renewed/map.ts";
 import { usdOf } from "../../run/money/money.ts";
 import type { CallName } from "../../run/log.ts";
-import { stepText, type Attempt, type Call, type CallState } from "./call.ts";
+import type { Attempt, Call, CallState } from "./call.ts";
 import type { EventNamed, PictureEvent } from "./event.ts";
 import { countOf, nameInGroup, newGroup, type Group, type Tally } from "./group.ts";
 
@@ -302,7 +303,7 @@ export class RunPicture<Shown extends object> {
     const call: Call = {
       ...{ index, callId, group: id, queuedMs, attempts, state: "waiting", task: null },
       ...{ endMs: null, latencyMs: 0, firstQueuedMs: 0, retry: null },
-      ...{ model: null, code: null, message: null, costUsd: 0, replayed: false, atStep: stepText(event) },
+      ...{ model: null, code: null, message: null, costUsd: 0, replayed: false, labels: labelTexts(event) },
     };
     this.#calls.set(keyOf(call), call);
     this.counts.waiting += 1;

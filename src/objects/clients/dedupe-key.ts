@@ -1,15 +1,17 @@
 /** The key under which equal calls of a run share an answer: a hash of everything that determines it. */
 import type { CallBody, CallFacts } from "../../call.ts";
+import { LABEL_NAMES } from "../../labels.ts";
 import { callContent } from "../../recordings/content.ts";
 
-/**
- * SHA-256 of the body and of every fact except those that concern only the time and the order, or what the log shows. Prompts contain texts of strangers, so
- * a weaker hash is not enough.
- */
+/** Facts in which equal calls may differ: what concerns only the time and the order, and labels. JSON leaves them out. */
+const NOT_COMPARED = {
+  ...{ content: undefined, priority: undefined, timeoutMs: undefined, tier: undefined },
+  ...Object.fromEntries(LABEL_NAMES.map((name) => [name, undefined])),
+};
+
+/** SHA-256 of the body and of every fact that is compared. Prompts contain texts of strangers, so a weaker hash is not enough. */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
-  const ordering = { priority: undefined, timeoutMs: undefined, tier: undefined };
-  const deciding = { ...facts, content: undefined, ...ordering, step: undefined, steps: undefined };
-  return await hashOf(JSON.stringify([deciding, body]));
+  return await hashOf(JSON.stringify([{ ...facts, ...NOT_COMPARED }, body]));
 }
 
 /** The hash of what decides a call's answer, under which it is recorded. */

@@ -1,7 +1,8 @@
 /** Groups and their slots, and the jobs that lanes make of them. */
 import type { InFlightRule } from "../../contract/cancel-groups.ts";
-import type { CallBody, CallFacts, CallRules, CallStep, Lease, Notify, Outcome, ToolRound } from "../../call.ts";
+import type { CallBody, CallFacts, CallRules, Lease, Notify, Outcome, ToolRound } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
+import type { CallLabels } from "../../labels.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
@@ -58,7 +59,7 @@ export type OpenGroupRequest = CallRules &
     /** False: the group is cancelled when no client follows it any more. */
     detach: boolean;
     errorStyle: ErrorStyle | null;
-    /** Whether its calls carry custom ids, or steps. */
+    /** Whether its calls carry custom ids, or labels. */
     hasCustomIds: boolean;
     /** Most attempts in flight at once; null = the run's width. */
     concurrency: number | null;
@@ -98,8 +99,8 @@ export type OpenGroupRequest = CallRules &
     trace?: TraceContext;
     /** What of it the operator's webhook is notified of; absent = what its run says. */
     notify?: Notify;
-    /** Of a single call: the step at which it is made; absent = its client names none. */
-    step?: CallStep;
+    /** Of a single call: its labels; absent = it has none. */
+    step?: CallLabels;
   };
 
 export type OpenGroupReply =

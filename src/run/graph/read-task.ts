@@ -1,6 +1,7 @@
 /** Reads one task as its client wrote it: its edges by position, and what its prompt inserts. Faults name the field. */
 import type { Tier } from "../answers/tiers.ts";
-import type { CallBody, CallStep } from "../../call.ts";
+import type { CallBody } from "../../call.ts";
+import type { CallLabels } from "../../labels.ts";
 import { CONDITION_TERMS_MAX, TASK_REFERENCES_MAX } from "../../limits.ts";
 import { namedTasks, renamed, type Condition } from "../answers/condition.ts";
 import type { Faults } from "./faults.ts";
@@ -32,8 +33,8 @@ export type TaskSource = {
   tier?: Tier;
   phase: string | null;
   estimatedDurationMs: number | null;
-  /** Absent = its client names none. */
-  step?: CallStep;
+  /** The labels of its calls; absent = they have none. The name is that of stored rows. */
+  step?: CallLabels;
 };
 
 /** A task whose place in the group is not known yet. */

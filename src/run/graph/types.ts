@@ -4,7 +4,7 @@
  * what is ready: that follows from the graph and the states of the slots (frontier.ts). The prompts stay in the slots' call
  * pages, with their references.
  */
-import type { CallStep } from "../../call.ts";
+import type { CallLabels } from "../../labels.ts";
 import type { Tier } from "../answers/tiers.ts";
 import type { Condition } from "../answers/condition.ts";
 
@@ -83,8 +83,8 @@ export type CompiledTask = {
   removed?: true;
   /** The client's estimate of the duration of one slot, ms; absent = the default of the limits. */
   estimatedDurationMs?: number;
-  /** The step at which its calls are made; absent = its client names none. */
-  step?: CallStep;
+  /** The labels of its calls; absent = they have none. The name is that of stored rows. */
+  step?: CallLabels;
 };
 
 /** A line of a plan that cannot be run; lines count from 1. */

@@ -10,7 +10,8 @@ import type { Amounts, Limits } from "../money/ledger.ts";
 import type { Reason } from "../../errors.ts";
 import { MISSING_LISTED_MAX } from "../../limits.ts";
 import type { TraceContext } from "../../trace-context.ts";
-import type { CallStep, Notify } from "../../call.ts";
+import type { Notify } from "../../call.ts";
+import type { CallLabels } from "../../labels.ts";
 import type { WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
 import type { GroupGraph } from "./group-graph.ts";
 import { EarlyCalls } from "./early-calls.ts";
@@ -70,8 +71,8 @@ export type GroupHeader = {
   trace?: TraceContext;
   /** What of it the operator's webhook is notified of; absent = nothing, unless its run says otherwise. */
   notify?: Notify;
-  /** Of a single call: the step at which it is made; absent = its client names none. */
-  step?: CallStep;
+  /** Of a single call: its labels; absent = it has none. The name is that of stored rows. */
+  step?: CallLabels;
 };
 
 /** `escalated`: a call of its most important tier failed, or the vote of its answers decides nothing. */

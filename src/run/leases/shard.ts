@@ -7,15 +7,8 @@
 import type { TokenBounds } from "../money/estimate.ts";
 import type { Amounts } from "../money/ledger.ts";
 import type { TokenPrice } from "../money/token-price.ts";
-import type {
-  CacheMark,
-  CallStep,
-  CapKind,
-  FallbackCause,
-  HedgeRule,
-  PriceFacts,
-  UnreservableField,
-} from "../../call.ts";
+import type { CacheMark, CapKind, FallbackCause, HedgeRule, PriceFacts, UnreservableField } from "../../call.ts";
+import type { CallLabels } from "../../labels.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import type { StoredWindow, WindowGroup } from "./concurrency-window.ts";
 import { groupSeqOf } from "../queue/slot.ts";
@@ -191,8 +184,8 @@ export type AttemptInFlight = {
   hedgeOf?: string;
   /** Of a single call: its client's trace; absent = it has none. */
   trace?: TraceContext;
-  /** Of a single call: the step at which it is made; absent = its client names none. */
-  step?: CallStep;
+  /** Of a single call: its labels; absent = it has none. */
+  labels?: CallLabels;
   /** Of a single call: its coalescing window; absent = it has none, or a restart has lost it. */
   window?: WindowGroup;
 };
@@ -242,7 +235,8 @@ export type StoredLease = {
   hedgeOf?: string;
   /** As of the attempt. */
   trace?: TraceContext;
-  step?: CallStep;
+  /** Its labels: they began with the step. */
+  step?: CallLabels;
   /** The id of its coalescing window's group; absent = it has none. */
   window?: string;
 };
@@ -324,7 +318,7 @@ export function storedLease(lease: AttemptInFlight): StoredLease {
     ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
     ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
     ...(lease.trace === undefined ? {} : { trace: lease.trace }),
-    ...(lease.step === undefined ? {} : { step: lease.step }),
+    ...(lease.labels === undefined ? {} : { step: lease.labels }),
     ...(lease.window === undefined || lease.window.id === null ? {} : { window: lease.window.id }),
   };
 }

@@ -4,15 +4,8 @@
  * text has no line breaks of its own). A call that is made many times over is one page of any number of slots: its facts and its body
  * once, and how many slots have them.
  */
-import {
-  stepOf,
-  type CallBody,
-  type CallFacts,
-  type CallStep,
-  type Cascade,
-  type Priority,
-  type SharedBody,
-} from "../../call.ts";
+import type { CallBody, CallFacts, Cascade, Priority, SharedBody } from "../../call.ts";
+import { labelsOf, type CallLabels } from "../../labels.ts";
 import { CALL_PAGE_BYTES_MAX, CALL_PAGE_SLOTS_MAX } from "../../limits.ts";
 import type { SlotFacts } from "./slot.ts";
 
@@ -199,10 +192,10 @@ function slotFactsOf(
   return { ...read, ...facts, cascade: { ...gates, models: later }, laterModels };
 }
 
-/** What its client calls a slot, and the step at which it is made; null, or absent = it does not say. */
-export type SlotName = { id: string | null } & CallStep;
+/** What its client calls a slot, and its labels; null, or absent = it has none. */
+export type SlotName = { id: string | null } & CallLabels;
 
-/** Reads the names of a page's calls. Copies are at the same step, and have no ids. */
+/** Reads the names of a page's calls. Copies have the same labels, and no ids. */
 export function readNames(facts: string): SlotName[] {
   if (isCopied(facts)) {
     const { copies, row }: CopiedFacts = JSON.parse(facts);
@@ -214,7 +207,7 @@ export function readNames(facts: string): SlotName[] {
 
 function slotNameOf(row: FactsRow): SlotName {
   const extra = row[7] ?? {};
-  return { id: extra.id ?? null, ...stepOf(extra) };
+  return { id: extra.id ?? null, ...labelsOf(extra) };
 }
 
 /**

@@ -8,8 +8,9 @@ import { admitWithTemplate } from "../money/template-admit.ts";
 import { shapeOf } from "../money/template.ts";
 import { zeroAmounts, type Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
-import { stepOf, type CallFacts, type Lease, type PriceFacts } from "../../call.ts";
+import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
 import type { Dimension, Reason } from "../../errors.ts";
+import { labelsOf } from "../../labels.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../limits.ts";
 import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
@@ -628,14 +629,15 @@ export function leaseFor(
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
   const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
   const { schemaRetries, maxTokens: requestedCap, trace } = facts;
-  // The log gives events of slots their steps when it is read.
-  const step = slotId === null ? stepOf(facts) : undefined;
+  // The log gives events of slots their labels when it is read.
+  const labels = slotId === null ? labelsOf(facts) : undefined;
   const isMore = hasCourse(facts);
   const isLowered = capKind === "budget";
   const hedge = facts.hedge ?? target.hedge ?? false;
   // Whoever asks that a lost attempt is not made again does not want two.
   const isHedged = hedge !== false && onLost === "retry";
-  const isPlain = chosenFrom === undefined && schemaRetries === undefined && trace === undefined && step === undefined;
+  const isPlain =
+    chosenFrom === undefined && schemaRetries === undefined && trace === undefined && labels === undefined;
   if (isPlain && !isMore && !isLowered && !isHedged) return lease;
   return {
     ...lease,
@@ -645,7 +647,7 @@ export function leaseFor(
     ...(schemaRetries === undefined ? {} : { schemaRetries }),
     ...(isMore ? { hasCourse: true as const } : {}),
     ...(trace === undefined ? {} : { trace }),
-    ...(step === undefined ? {} : { step }),
+    ...(labels === undefined ? {} : { labels }),
   };
 }
 

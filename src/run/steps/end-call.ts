@@ -1,8 +1,9 @@
 /** Where a single call ends: every end counts in the call's coalescing window and emits one `slot_completed`. */
 import { isBudgetReason } from "../money/admit.ts";
 import { zeroAmounts, type Amounts } from "../money/ledger.ts";
-import { stepOf, type CallFacts, type Outcome } from "../../call.ts";
+import type { CallFacts, Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
+import { labelsOf } from "../../labels.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import { callName, callResult, slotEnd, type CallName, type CallResult } from "../log.ts";
 import type { AttemptInFlight } from "../leases/shard.ts";
@@ -70,7 +71,7 @@ export function endReplayedCall(
 
 /** The name of a call that has no attempt in flight. */
 function waitingName({ callId, facts }: Pick<SingleCall, "callId" | "facts">): CallName {
-  return { index: null, callId, ...stepOf(facts) };
+  return { index: null, callId, ...labelsOf(facts) };
 }
 
 /** Ends a call that dispatch has taken from the queue and refuses. */

@@ -113,7 +113,7 @@ function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, 
   if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
   if (stored.hedgeOf !== undefined) lease.hedgeOf = stored.hedgeOf;
   if (stored.trace !== undefined) lease.trace = stored.trace;
-  if (stored.step !== undefined) lease.step = stored.step;
+  if (stored.step !== undefined) lease.labels = stored.step;
   return lease;
 }
 

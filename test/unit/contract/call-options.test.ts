@@ -5,6 +5,7 @@ import { batchItem, parseBatch } from "../../../src/contract/batch.ts";
 import { parseDialectQuery } from "../../../src/contract/dialects/dialects.ts";
 import { callSettingsFields, type CallSettingsInput } from "../../../src/contract/call-options.ts";
 import { parseQuery } from "../../../src/contract/query.ts";
+import { labelsIn, LABEL_NAMES, labelsOf, type CallLabels } from "../../../src/labels.ts";
 import { contentHash, dedupeKeyOf } from "../../../src/objects/clients/dedupe-key.ts";
 import { CallPageBuilder, readCall, readFacts } from "../../../src/run/queue/call-page.ts";
 import { buildAnthropicRequest } from "../../../src/providers/kinds/anthropic/request.ts";
@@ -19,6 +20,8 @@ type Sample<Name extends OptionName> = {
   fact: Partial<DispatchOptions> | null;
   /** Options without which it means nothing. */
   beside?: CallSettingsInput;
+  /** Labels without which it says nothing. */
+  besideLabel?: CallLabels;
 };
 const SCHEMA = { type: "object", properties: { a: { type: "integer" } }, required: ["a"], additionalProperties: false };
 const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
@@ -56,7 +59,7 @@ const SAMPLES: { [Name in OptionName]-?: Sample<Name> } = {
   },
   hedge: { value: { after: 900, max_extra: 0.1 }, fact: { hedge: { after: 900, maxExtra: 0.1 } } },
   step: { value: 3, fact: { step: 3 } },
-  steps: { value: 20, fact: { steps: 20 } },
+  steps: { value: 20, fact: { steps: 20 }, besideLabel: { step: 3 } },
 };
 /** Parts of the body that are no part of the request. */
 const NOT_SENT: readonly OptionName[] = ["context", "cache", "include", "tools", "max_turns"];
@@ -191,11 +194,33 @@ describe("models", () => {
   });
 });
 
+describe.each(LABEL_NAMES)("the label %s", (name) => {
+  const { value, besideLabel } = SAMPLES[name];
+  const labels = { ...besideLabel, [name]: value };
+
+  it("is in no request to an upstream", () => {
+    expect(requestsOf(storedCall({ items: [{ prompt: "hi", ...labels }] }).body)).toEqual(requestsOf({ prompt: "hi" }));
+  });
+
+  it("is no part of what makes two calls equal", async () => {
+    const keysOf = async (options: object) => {
+      const { body, facts } = parsed(parseQuery({ prompt: "hi", ...options }));
+      return [await dedupeKeyOf(body, facts), await contentHash(body, facts)];
+    };
+    expect(await keysOf(labels)).toEqual(await keysOf({}));
+  });
+
+  it("is read of the facts of a call, and of a line of the log, as its client sent it", () => {
+    const { facts } = storedCall({ items: [{ prompt: "hi", ...labels }] });
+    expect(labelsOf(facts)).toEqual(labels);
+    expect(labelsIn({ index: 0, ...labels })).toEqual(labels);
+  });
+});
+
 describe("a step", () => {
-  it("of an item is counted by the steps of its batch, and no request to an upstream has either", () => {
-    const { facts, body } = storedCall({ items: [{ prompt: "hi", step: 3 }], steps: 3, step: 1 });
+  it("of an item is counted by the steps of its batch", () => {
+    const { facts } = storedCall({ items: [{ prompt: "hi", step: 3 }], steps: 3, step: 1 });
     expect(facts).toMatchObject({ step: 3, steps: 3 });
-    expect(requestsOf(body)).toEqual(requestsOf({ prompt: "hi" }));
   });
 
   it.each([
@@ -211,15 +236,6 @@ describe("a step", () => {
   it("of an item that is above the steps of its batch is refused by the item", () => {
     const refused = parseBatch({ items: [{ prompt: "a" }, { prompt: "b", step: 4 }], steps: 3 });
     expect(refused).toMatchObject({ ok: false, reason: { param: "items[1].step" } });
-  });
-
-  it("is no part of what makes two calls equal", async () => {
-    const keys = [{}, { step: 3, steps: 20 }, { step: 4 }].map(async (options) => {
-      const { body, facts } = parsed(parseQuery({ prompt: "hi", ...options }));
-      return [await dedupeKeyOf(body, facts), await contentHash(body, facts)];
-    });
-    const [first, ...others] = await Promise.all(keys);
-    for (const other of others) expect(other).toEqual(first);
   });
 });
 

@@ -177,11 +177,11 @@ describe("a large body", () => {
     });
   });
 
-  it("says that a call of it has a step, its own or that of all", () => {
-    const hasSteps = (body: object) => readBothWays(JSON.stringify(body))?.hasSteps;
-    expect(hasSteps({ items: [{ prompt: "a" }, { prompt: "b", step: 2 }] })).toBe(true);
-    expect(hasSteps({ prompts: ["a", "b"], step: 2 })).toBe(true);
-    expect(hasSteps({ items: [{ prompt: "a" }, { prompt: "b" }], steps: 2 })).toBeUndefined();
+  it("says that a call of it has labels, its own or those of all", () => {
+    const hasLabels = (body: object) => readBothWays(JSON.stringify(body))?.hasLabels;
+    expect(hasLabels({ items: [{ prompt: "a" }, { prompt: "b", step: 2 }] })).toBe(true);
+    expect(hasLabels({ prompts: ["a", "b"], step: 2 })).toBe(true);
+    expect(hasLabels({ items: [{ prompt: "a" }, { prompt: "b" }], steps: 2 })).toBeUndefined();
   });
 
   it("is refused at its first call that is refused, with its place, however many values it has", () => {

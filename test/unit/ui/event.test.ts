@@ -75,9 +75,9 @@ describe("a line as an event of the picture", () => {
       expect(seen(read), event.event).toEqual(seen(stored));
     }
     expect(seen(read)).toMatchObject({ name: "first", limitUsd: 0.123456789, ended: "expired", skippedCalls: 1 });
-    expect([...read.groups.values()].flatMap(({ open }) => [...open.values()]).map(({ atStep }) => atStep)).toEqual([
-      null,
-      "3/20",
+    expect([...read.groups.values()].flatMap(({ open }) => [...open.values()]).map(({ labels }) => labels)).toEqual([
+      [],
+      ["step 3/20"],
     ]);
     expect(seen(read).money).toEqual([0.000000315, 0.000000004, 0.000000311, 0.0000007, 0.070000001]);
   });

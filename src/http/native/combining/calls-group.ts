@@ -5,6 +5,7 @@ import type { Spent } from "../../../run/answers/calls.ts";
 import type { AppEnv } from "../../context.ts";
 import type { ParsedCall } from "../../../contract/call.ts";
 import type { Reason } from "../../../errors.ts";
+import { isLabelled } from "../../../labels.ts";
 import { firstCapacity } from "../../../executors/group-executor.ts";
 import { partsOfSlot } from "../../replies/parts.ts";
 import { reasonOf, slotError } from "../../replies/slot.ts";
@@ -41,7 +42,7 @@ export async function groupOfCalls(
 ): Promise<CallsEnd> {
   const run = new RunCaller(c.env, runId);
   const own = { idempotencyKey: name, count: calls.length, detach, isConfirmed: true } as const;
-  const hasCustomIds = calls.some(({ facts }) => facts.step !== undefined);
+  const hasCustomIds = calls.some(({ facts }) => isLabelled(facts));
   const rules = { ...PLAIN_RULES, ...own, hasCustomIds };
   const capacity = firstCapacity(c.get("config").waitingFetchesMax);
   const opening = { calls: calls.map((call) => ({ ...call, id: null })), defaults: {}, dedupe: false, rules };

@@ -4,7 +4,8 @@ import { ItemIds } from "../../../../../durable-objects/run/log/item-ids.ts";
 import type { StoredGroup } from "../../../../../durable-objects/run/store/records.ts";
 import { groupIdOf, groupSalt } from "../../../../../src/run/queue/group-id.ts";
 import { CallPageBuilder } from "../../../../../src/run/queue/call-page.ts";
-import type { CallFacts, CallStep } from "../../../../../src/call.ts";
+import type { CallFacts } from "../../../../../src/call.ts";
+import type { CallLabels } from "../../../../../src/labels.ts";
 import { CALL_PAGE_SLOTS_MAX, LOG_NAMED_GROUPS_MAX } from "../../../../../src/limits.ts";
 import { makeHeader } from "../../../../support/engine.ts";
 import { taskOf, valid } from "../../../../support/graphs.ts";
@@ -35,7 +36,7 @@ class Rows {
   }
 
   /** A group whose calls have these steps, and if there are `copies` a group of one call, so often. */
-  addSteps(seq: number, steps: readonly CallStep[], copies?: number): void {
+  addSteps(seq: number, steps: readonly CallLabels[], copies?: number): void {
     this.add(seq, true);
     const builder = new CallPageBuilder({});
     const calls = steps.map((step) => ({ body: { prompt: "x" }, facts: { ...FACTS, ...step } }));
@@ -115,7 +116,7 @@ describe("the line of an event", () => {
     rows.addSteps(6, [{ step: 2, steps: 2 }], 5);
     const ids = new ItemIds(rows, () => RUN);
     const stepsOf = (seq: number, index: number) => {
-      const { step, steps, itemId }: CallStep & { itemId?: string } = JSON.parse(ids.added(line(seq, index)));
+      const { step, steps, itemId }: CallLabels & { itemId?: string } = JSON.parse(ids.added(line(seq, index)));
       return { step, steps, itemId };
     };
     expect(stepsOf(3, 0)).toEqual({ step: 3, steps: 20 });
