@@ -220,7 +220,7 @@ describe("with aggregation of streams", () => {
   const LONG = { model: "seen/m", max_tokens: 3_000 };
   const opened = z.object({ id: z.string() });
 
-  it("costs what was seen where a batch is cancelled, whoever executes it", async () => {
+  it("costs what was seen where a batch is cancelled, whoever executes it", { tags: ["slow"] }, async () => {
     const { begun } = beginAnswers(1);
     const run = await place.openRun(BUDGET);
     const json = { prompts: ["one two"], ...LONG };
@@ -240,25 +240,29 @@ describe("with aggregation of streams", () => {
   it.each([
     ["its client's Worker executes", {}],
     ["a lane executes", { prefer: "respond-async" }],
-  ])("costs what was seen of the calls that an early stop ends in a batch that %s", async (_, headers) => {
-    const run = await place.openRun(BUDGET);
-    const { begun, answerFirst } = beginAnswers(2);
-    const json = {
-      prompts: ["first", "one two", "one two"],
-      ...LONG,
-      stop_when: { regex: "first", in_flight: "abort" },
-    };
-    const sent = run.send("/batch", { method: "POST", json, headers });
-    await begun;
-    answerFirst();
-    const { id } = opened.parse((await sent).json);
-    const ended = await run.send(`/groups/${id}?wait_ms=20000`);
-    expect(ended.json).toMatchObject({ status: "completed", counts: { completed: 1, cancelled: 2 } });
-    expect(JSON.stringify(ended.json)).toContain("stop_when was met");
-    expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD + 2 * 1_000);
-  });
+  ])(
+    "costs what was seen of the calls that an early stop ends in a batch that %s",
+    { tags: ["slow"] },
+    async (_, headers) => {
+      const run = await place.openRun(BUDGET);
+      const { begun, answerFirst } = beginAnswers(2);
+      const json = {
+        prompts: ["first", "one two", "one two"],
+        ...LONG,
+        stop_when: { regex: "first", in_flight: "abort" },
+      };
+      const sent = run.send("/batch", { method: "POST", json, headers });
+      await begun;
+      answerFirst();
+      const { id } = opened.parse((await sent).json);
+      const ended = await run.send(`/groups/${id}?wait_ms=20000`);
+      expect(ended.json).toMatchObject({ status: "completed", counts: { completed: 1, cancelled: 2 } });
+      expect(JSON.stringify(ended.json)).toContain("stop_when was met");
+      expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD + 2 * 1_000);
+    },
+  );
 
-  it("costs what was seen of an attempt that its hedge overtakes", async () => {
+  it("costs what was seen of an attempt that its hedge overtakes", { tags: ["slow"] }, async () => {
     const overtaking = Promise.withResolvers<void>();
     let late = 0;
     upstream.serve(async ({ body }, reply) => {
@@ -298,16 +302,20 @@ describe("with aggregation of streams", () => {
     expect((await documentOf(run)).budget.usd.reserved).toBe(0);
   });
 
-  it("costs what was seen of batches and single calls that the end of their run stops", async () => {
-    const { begun } = beginAnswers(2);
-    const run = await place.openRun(BUDGET);
-    const single = run.send("/query", { method: "POST", json: { prompt: "one two", ...LONG } });
-    const json = { prompts: ["one two"], ...LONG };
-    await run.send("/batch", { method: "POST", json, headers: { prefer: "respond-async" } });
-    await begun;
-    await run.send(`/runs/${run.id}`, { method: "DELETE" });
-    expect(await single).toMatchObject({ json: { error: { code: "cancelled", message: "the run was cancelled" } } });
-    await expect.poll(async () => (await documentOf(run)).budget.usd.reserved, { timeout: 20_000 }).toBe(0);
-    expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD);
-  });
+  it(
+    "costs what was seen of batches and single calls that the end of their run stops",
+    { tags: ["slow"] },
+    async () => {
+      const { begun } = beginAnswers(2);
+      const run = await place.openRun(BUDGET);
+      const single = run.send("/query", { method: "POST", json: { prompt: "one two", ...LONG } });
+      const json = { prompts: ["one two"], ...LONG };
+      await run.send("/batch", { method: "POST", json, headers: { prefer: "respond-async" } });
+      await begun;
+      await run.send(`/runs/${run.id}`, { method: "DELETE" });
+      expect(await single).toMatchObject({ json: { error: { code: "cancelled", message: "the run was cancelled" } } });
+      await expect.poll(async () => (await documentOf(run)).budget.usd.reserved, { timeout: 20_000 }).toBe(0);
+      expect(await answersCost(run)).toBe(2 * SEEN_NANO_USD);
+    },
+  );
 });

@@ -169,30 +169,34 @@ describe("an Idempotency-Key", () => {
 });
 
 describe("the operator's webhook", () => {
-  it("gets each end in a form that OpenAI's clients accept, and a retry with the same id if it does not respond", async () => {
-    const { completed, failed } = ended;
-    const of = (batch: Batch | undefined) =>
-      listener.deliveries.filter(({ body }) => body.includes(batch?.id ?? "none"));
-    await expect.poll(() => [of(completed).length, of(failed).length]).toEqual([2, 2]);
-    const clients = [new OpenAI({ apiKey: "none" }), new OpenAI6({ apiKey: "none" })];
-    for (const [batch, type] of [
-      [completed, "batch.completed"],
-      [failed, "batch.failed"],
-    ] as const) {
-      const [first, second] = of(batch);
-      expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
-      for (const { body, headers } of of(batch)) {
-        for (const { webhooks } of clients) {
-          expect(await webhooks.unwrap(body, headers, SECRET)).toMatchObject({
-            object: "event",
-            type,
-            data: { id: batch?.id },
-          });
-          await expect(webhooks.unwrap(`${body} `, headers, SECRET)).rejects.toThrow();
+  it(
+    "gets each end in a form that OpenAI's clients accept, and a retry with the same id if it does not respond",
+    { tags: ["slow"] },
+    async () => {
+      const { completed, failed } = ended;
+      const of = (batch: Batch | undefined) =>
+        listener.deliveries.filter(({ body }) => body.includes(batch?.id ?? "none"));
+      await expect.poll(() => [of(completed).length, of(failed).length]).toEqual([2, 2]);
+      const clients = [new OpenAI({ apiKey: "none" }), new OpenAI6({ apiKey: "none" })];
+      for (const [batch, type] of [
+        [completed, "batch.completed"],
+        [failed, "batch.failed"],
+      ] as const) {
+        const [first, second] = of(batch);
+        expect(second?.headers["webhook-id"]).toBe(first?.headers["webhook-id"]);
+        for (const { body, headers } of of(batch)) {
+          for (const { webhooks } of clients) {
+            expect(await webhooks.unwrap(body, headers, SECRET)).toMatchObject({
+              object: "event",
+              type,
+              data: { id: batch?.id },
+            });
+            await expect(webhooks.unwrap(`${body} `, headers, SECRET)).rejects.toThrow();
+          }
         }
       }
-    }
-  });
+    },
+  );
 });
 
 describe("a gateway without R2", () => {

@@ -61,59 +61,65 @@ beforeAll(async () => {
 }, 150_000);
 afterAll(() => Promise.all([...played.values()].map(({ place }) => place.stop())));
 
-describe.each(["left alone", "killed five times"])("a batch of 2,000 lines whose gateway is %s", (name) => {
-  const now = (): Played => {
-    const one = played.get(name);
-    if (one === undefined) throw new Error(`nothing was played ${name}`);
-    return one;
-  };
+describe.each(["left alone", "killed five times"])(
+  "a batch of 2,000 lines whose gateway is %s",
+  { tags: ["slow"] },
+  (name) => {
+    const now = (): Played => {
+      const one = played.get(name);
+      if (one === undefined) throw new Error(`nothing was played ${name}`);
+      return one;
+    };
 
-  it("contains every line once, each with its own answer", () => {
-    const { batch, output, error, seconds } = now();
-    console.info(`${name}: ${LINES} lines in ${seconds.toFixed(1)} s, ${now().place.upstream.counters.requests} calls`);
-    expect(batch).toMatchObject({
-      status: "completed",
-      request_counts: { total: LINES, completed: LINES * 0.9, failed: LINES * 0.1 },
+    it("contains every line once, each with its own answer", () => {
+      const { batch, output, error, seconds } = now();
+      console.info(
+        `${name}: ${LINES} lines in ${seconds.toFixed(1)} s, ${now().place.upstream.counters.requests} calls`,
+      );
+      expect(batch).toMatchObject({
+        status: "completed",
+        request_counts: { total: LINES, completed: LINES * 0.9, failed: LINES * 0.1 },
+      });
+      expect([...output.keys(), ...error.keys()].toSorted()).toEqual(ids.toSorted());
+      ids.forEach((id, at) => {
+        if (at % 10 === 3) expect(error.get(id)?.response?.status_code).toBe(400);
+        else expect(completionOf(output.get(id)).text).toMatch(new RegExp(` prompt ${at}$`));
+      });
     });
-    expect([...output.keys(), ...error.keys()].toSorted()).toEqual(ids.toSorted());
-    ids.forEach((id, at) => {
-      if (at % 10 === 3) expect(error.get(id)?.response?.status_code).toBe(400);
-      else expect(completionOf(output.get(id)).text).toMatch(new RegExp(` prompt ${at}$`));
+
+    it("reports the sum of the usage of its lines", () => {
+      const { batch, output } = now();
+      const used = [...output.values()].map(completionOf);
+      const input_tokens = used.reduce((sum, { prompt }) => sum + prompt, 0);
+      const output_tokens = used.reduce((sum, { completion }) => sum + completion, 0);
+      expect(batch.usage).toMatchObject({ input_tokens, output_tokens, total_tokens: input_tokens + output_tokens });
     });
-  });
 
-  it("reports the sum of the usage of its lines", () => {
-    const { batch, output } = now();
-    const used = [...output.values()].map(completionOf);
-    const input_tokens = used.reduce((sum, { prompt }) => sum + prompt, 0);
-    const output_tokens = used.reduce((sum, { completion }) => sum + completion, 0);
-    expect(batch.usage).toMatchObject({ input_tokens, output_tokens, total_tokens: input_tokens + output_tokens });
-  });
+    it("sends each line to the provider once, except lines in flight at a kill", () => {
+      const { counters } = now().place.upstream;
+      const kills = name === "left alone" ? 0 : KILLS.length;
+      expect(counters.sends.size).toBe(LINES);
+      expect(counters.requests).toBeGreaterThanOrEqual(LINES);
+      expect(counters.requests).toBeLessThanOrEqual(LINES + kills * WIDTH);
+    });
 
-  it("sends each line to the provider once, except lines in flight at a kill", () => {
-    const { counters } = now().place.upstream;
-    const kills = name === "left alone" ? 0 : KILLS.length;
-    expect(counters.sends.size).toBe(LINES);
-    expect(counters.requests).toBeGreaterThanOrEqual(LINES);
-    expect(counters.requests).toBeLessThanOrEqual(LINES + kills * WIDTH);
-  });
-
-  it("is charged what the provider billed, and leaves nothing reserved", async () => {
-    const { run, batch } = now();
-    const { budget } = await documentOf(run);
-    const { input, output } = PRICES["*"];
-    const billed = ((batch.usage?.input_tokens ?? 0) * input + (batch.usage?.output_tokens ?? 0) * output) / 1e6;
-    expect([budget.usd.reserved, budget.calls.reserved]).toEqual([0, 0]);
-    // What the provider refuses, it does not bill, but it answers: every line is a call.
-    const answered = LINES;
-    if (name === "left alone") {
-      expect(budget.calls.spent).toBe(answered);
-      expect(budget.usd.spent).toBeCloseTo(billed, 9);
-      return;
-    }
-    // Calls in flight are charged at their reservations, because their outcome is unknown.
-    expect(budget.usd.spent).toBeGreaterThanOrEqual(billed - 1e-9);
-    expect(budget.calls.spent).toBeGreaterThanOrEqual(answered);
-    expect(budget.calls.spent).toBeLessThanOrEqual(answered + KILLS.length * WIDTH);
-  });
-});
+    it("is charged what the provider billed, and leaves nothing reserved", async () => {
+      const { run, batch } = now();
+      const { budget } = await documentOf(run);
+      const { input, output } = PRICES["*"];
+      const billed = ((batch.usage?.input_tokens ?? 0) * input + (batch.usage?.output_tokens ?? 0) * output) / 1e6;
+      expect([budget.usd.reserved, budget.calls.reserved]).toEqual([0, 0]);
+      // What the provider refuses, it does not bill, but it answers: every line is a call.
+      const answered = LINES;
+      if (name === "left alone") {
+        expect(budget.calls.spent).toBe(answered);
+        expect(budget.usd.spent).toBeCloseTo(billed, 9);
+        return;
+      }
+      // Calls in flight are charged at their reservations, because their outcome is unknown.
+      expect(budget.usd.spent).toBeGreaterThanOrEqual(billed - 1e-9);
+      expect(budget.calls.spent).toBeGreaterThanOrEqual(answered);
+      expect(budget.calls.spent).toBeLessThanOrEqual(answered + KILLS.length * WIDTH);
+    });
+  },
+);

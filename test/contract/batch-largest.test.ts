@@ -30,29 +30,33 @@ describe("a batch of the largest size", () => {
     expect(await documentOf(run)).toEqual(before);
   });
 
-  it("is one group under its key, whose last slot can be read and cancelled, and which ends when it is cancelled", async () => {
-    const run = await world.openRun({ max_parallel: 4 });
-    const key = { "idempotency-key": "largest" };
-    const at = await openLargest(run, key);
-    expect(await openLargest(run, key)).toBe(at);
-    const tail = await run.send(`${at}/results?after=${LAST - 2}&limit=10`);
-    expect(tail.json).toMatchObject({
-      data: [
-        { index: LAST - 1, status: "queued" },
-        { index: LAST, status: "queued" },
-      ],
-      has_more: false,
-    });
-    expect((await run.send(`${at}/slots/${LAST}`, { method: "DELETE" })).json).toMatchObject({
-      counts: { cancelled: 1 },
-    });
-    expect((await run.send(at, { method: "DELETE" })).json).toMatchObject({
-      status: "cancelled",
-      counts: { queued: 0, running: 0, cancelled: ITEMS_PER_BATCH_MAX },
-    });
-    expect(world.upstream.counters.requests).toBeLessThanOrEqual(4);
-    expect((await documentOf(run)).stats).toMatchObject({ total_queries: ITEMS_PER_BATCH_MAX, pending_queries: 0 });
-  });
+  it(
+    "is one group under its key, whose last slot can be read and cancelled, and which ends when it is cancelled",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ max_parallel: 4 });
+      const key = { "idempotency-key": "largest" };
+      const at = await openLargest(run, key);
+      expect(await openLargest(run, key)).toBe(at);
+      const tail = await run.send(`${at}/results?after=${LAST - 2}&limit=10`);
+      expect(tail.json).toMatchObject({
+        data: [
+          { index: LAST - 1, status: "queued" },
+          { index: LAST, status: "queued" },
+        ],
+        has_more: false,
+      });
+      expect((await run.send(`${at}/slots/${LAST}`, { method: "DELETE" })).json).toMatchObject({
+        counts: { cancelled: 1 },
+      });
+      expect((await run.send(at, { method: "DELETE" })).json).toMatchObject({
+        status: "cancelled",
+        counts: { queued: 0, running: 0, cancelled: ITEMS_PER_BATCH_MAX },
+      });
+      expect(world.upstream.counters.requests).toBeLessThanOrEqual(4);
+      expect((await documentOf(run)).stats).toMatchObject({ total_queries: ITEMS_PER_BATCH_MAX, pending_queries: 0 });
+    },
+  );
 
   it("that aborts at its first failure answers every slot in order", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ max_parallel: 4 });

@@ -223,7 +223,7 @@ describe("a group with service_tier batch", () => {
     await expectBill(run);
   });
 
-  it("survives a kill of the gateway while its calls are at the provider", async () => {
+  it("survives a kill of the gateway while its calls are at the provider", { tags: ["slow"] }, async () => {
     provider.behave({ worksOn: () => 0 });
     const run = await openRun();
     const place = await open(run, { prompts: prompts(5) });

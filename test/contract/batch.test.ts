@@ -263,24 +263,28 @@ describe("a failed slot is shown", () => {
 });
 
 describe("on_error abort", () => {
-  it("starts nothing after the first failure, lets calls in flight finish, and reports the rest as cancelled", async () => {
-    const prompts = ["{{delay/1000}} running", REFUSED, ...Array.from({ length: 30 }, (_, index) => `late ${index}`)];
-    const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 2, on_error: "abort" } }));
-    expect(group.results[0]).toBe(prompts[0]);
-    expect(group.errors[1]?.code).toBe("upstream_error");
-    const late = group.items.slice(2);
-    const sent = late.filter(({ status }) => status === "completed").length;
-    expect(sent).toBeLessThanOrEqual(2);
-    expect(late.filter(({ status }) => status === "cancelled").length).toBe(30 - sent);
-    expect(
-      group.errors
-        .slice(2)
-        .filter((error) => error !== null)
-        .map(({ code }) => code),
-    ).toEqual(Array.from({ length: 30 - sent }, () => "cancelled"));
-    expect(world.upstream.counters.requests).toBe(2 + sent);
-    expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
-  });
+  it(
+    "starts nothing after the first failure, lets calls in flight finish, and reports the rest as cancelled",
+    { tags: ["slow"] },
+    async () => {
+      const prompts = ["{{delay/1000}} running", REFUSED, ...Array.from({ length: 30 }, (_, index) => `late ${index}`)];
+      const group = groupOf(await run.send("/batch", { json: { prompts, concurrency: 2, on_error: "abort" } }));
+      expect(group.results[0]).toBe(prompts[0]);
+      expect(group.errors[1]?.code).toBe("upstream_error");
+      const late = group.items.slice(2);
+      const sent = late.filter(({ status }) => status === "completed").length;
+      expect(sent).toBeLessThanOrEqual(2);
+      expect(late.filter(({ status }) => status === "cancelled").length).toBe(30 - sent);
+      expect(
+        group.errors
+          .slice(2)
+          .filter((error) => error !== null)
+          .map(({ code }) => code),
+      ).toEqual(Array.from({ length: 30 - sent }, () => "cancelled"));
+      expect(world.upstream.counters.requests).toBe(2 + sent);
+      expect(await documentOf(run)).toMatchObject({ stats: { pending_queries: 0 }, budget: { usd: { reserved: 0 } } });
+    },
+  );
 
   it("is not the default: a batch continues after a failure", async () => {
     const prompts = [REFUSED, "a", "b"];

@@ -122,27 +122,31 @@ describe("fanout batch", () => {
     expect(await batchIds()).toHaveLength(1);
   });
 
-  it("leaves the batch running on Ctrl-C, cancels it on --cancel, and writes the finished answers", async () => {
-    await folder.write("in.jsonl", '{"prompt":"a","model":"sim/echo"}\n{"prompt":"b","model":"sim/slow?ms=30000"}\n');
-    const args = ["in.jsonl", "-o", "out.jsonl"];
-    let waited: Promise<void> | null = null;
-    const interruptOnceOneHasEnded = async (child: ChildProcess) => {
-      await vi.waitFor(async () => expect((await run.openai.batches.list()).data).toMatchObject([ONE_ENDED]), WAIT);
-      child.kill("SIGINT");
-    };
-    const onSaid = (said: string, child: ChildProcess) => {
-      if (said.includes(": 2 lines.\n")) waited ??= interruptOnceOneHasEnded(child);
-    };
-    const stopped = await fanout(args, { onSaid });
-    await waited;
-    expect(stopped.status).toBe(130);
-    expect((await fanout(["--cancel", "-o", "out.jsonl"])).status).toBe(0);
-    expect((await fanout(args)).status).toBe(4);
-    expect(await folder.lines("out.jsonl")).toEqual([
-      textOf("row-1", "a"),
-      { custom_id: "row-2", error: { code: "batch_cancelled", message: expect.any(String) } },
-    ]);
-  });
+  it(
+    "leaves the batch running on Ctrl-C, cancels it on --cancel, and writes the finished answers",
+    { tags: ["slow"] },
+    async () => {
+      await folder.write("in.jsonl", '{"prompt":"a","model":"sim/echo"}\n{"prompt":"b","model":"sim/slow?ms=30000"}\n');
+      const args = ["in.jsonl", "-o", "out.jsonl"];
+      let waited: Promise<void> | null = null;
+      const interruptOnceOneHasEnded = async (child: ChildProcess) => {
+        await vi.waitFor(async () => expect((await run.openai.batches.list()).data).toMatchObject([ONE_ENDED]), WAIT);
+        child.kill("SIGINT");
+      };
+      const onSaid = (said: string, child: ChildProcess) => {
+        if (said.includes(": 2 lines.\n")) waited ??= interruptOnceOneHasEnded(child);
+      };
+      const stopped = await fanout(args, { onSaid });
+      await waited;
+      expect(stopped.status).toBe(130);
+      expect((await fanout(["--cancel", "-o", "out.jsonl"])).status).toBe(0);
+      expect((await fanout(args)).status).toBe(4);
+      expect(await folder.lines("out.jsonl")).toEqual([
+        textOf("row-1", "a"),
+        { custom_id: "row-2", error: { code: "batch_cancelled", message: expect.any(String) } },
+      ]);
+    },
+  );
 
   it("names the file of a token that the gateway refuses", async () => {
     await folder.write("in.txt", "one\n");

@@ -47,33 +47,41 @@ const replay = (file: string, ...prompts: string[]): Promise<Ended> =>
 const printed = z.object({ results: z.array(z.string()), key: z.null(), openai: z.literal(true) });
 
 describe("fanout cassette", () => {
-  it("records a program into a file, and replays it; the program gets a run's token and never the operator's key", async () => {
-    const recorded = await record("demo.jsonl", "one", "two");
-    expect([recorded.status, recorded.stderr]).toEqual([
-      0,
-      expect.stringMatching(/^demo\.jsonl: 2 exchanges · <?\$[\d.]+ · run_/),
-    ]);
-    const { results } = printed.parse(JSON.parse(recorded.stdout));
-    await fanout("clear", "demo");
-    const replayed = await replay("demo.jsonl", "two", "one");
-    expect([replayed.status, replayed.stderr]).toEqual([
-      0,
-      expect.stringMatching(/^2 calls · 0 not on the tape · run_/),
-    ]);
-    expect(printed.parse(JSON.parse(replayed.stdout)).results).toEqual(results.toReversed());
-  });
+  it(
+    "records a program into a file, and replays it; the program gets a run's token and never the operator's key",
+    { tags: ["slow"] },
+    async () => {
+      const recorded = await record("demo.jsonl", "one", "two");
+      expect([recorded.status, recorded.stderr]).toEqual([
+        0,
+        expect.stringMatching(/^demo\.jsonl: 2 exchanges · <?\$[\d.]+ · run_/),
+      ]);
+      const { results } = printed.parse(JSON.parse(recorded.stdout));
+      await fanout("clear", "demo");
+      const replayed = await replay("demo.jsonl", "two", "one");
+      expect([replayed.status, replayed.stderr]).toEqual([
+        0,
+        expect.stringMatching(/^2 calls · 0 not on the tape · run_/),
+      ]);
+      expect(printed.parse(JSON.parse(replayed.stdout)).results).toEqual(results.toReversed());
+    },
+  );
 
-  it("fails where a replayed program asks something new, also if the program hides it, and says what is different", async () => {
-    await record("demo.jsonl", "Who won in 1999?");
-    const ended = await replay("demo.jsonl", "Who won in 2001?");
-    expect(ended.status).toBe(1);
-    expect(ended.stderr).toContain(
-      'body.messages[0].content: recorded "Who won in 1999?", requested "Who won in 2001?"',
-    );
-    expect(ended.stderr).toContain("1 calls · 1 not on the tape");
-  });
+  it(
+    "fails where a replayed program asks something new, also if the program hides it, and says what is different",
+    { tags: ["slow"] },
+    async () => {
+      await record("demo.jsonl", "Who won in 1999?");
+      const ended = await replay("demo.jsonl", "Who won in 2001?");
+      expect(ended.status).toBe(1);
+      expect(ended.stderr).toContain(
+        'body.messages[0].content: recorded "Who won in 1999?", requested "Who won in 2001?"',
+      );
+      expect(ended.stderr).toContain("1 calls · 1 not on the tape");
+    },
+  );
 
-  it("empties the tape before it records, and ends with the program's status", async () => {
+  it("empties the tape before it records, and ends with the program's status", { tags: ["slow"] }, async () => {
     await record("demo.jsonl", "one");
     await record("demo.jsonl", "two");
     expect(await folder.lines("demo.jsonl")).toHaveLength(1);

@@ -78,6 +78,7 @@ describe("fanout run", () => {
 
   it.each(["find_verify_write", "review_panel", "map_reduce"])(
     "costs nothing when %s runs again from its first run",
+    { tags: ["slow"] },
     async (name) => {
       const args = ["run", join(WORKFLOWS, `${name}.mjs`), "--budget", "1", "--model", "sim/echo", "--json"];
       const first = wholeOf(await fanout(args));
@@ -137,7 +138,7 @@ describe("fanout run", () => {
     expect((await documentOf(parent)).budget.usd).toMatchObject({ reserved: 0, spent: expect.any(Number) });
   });
 
-  it("keeps what a script prints away from the document of --json", async () => {
+  it("keeps what a script prints away from the document of --json", { tags: ["slow"] }, async () => {
     await folder.write(
       "script.mjs",
       "console.log('to look at'); process.stdout.write('beside\\n'); setTimeout(() => console.log('late'), 50); export default 1;",
@@ -224,7 +225,7 @@ describe("fanout runs, top, trace and watch", () => {
     expect([needs.status, needs.stderr]).toEqual([1, expect.stringContaining("ADMIN_KEY")]);
   });
 
-  it("save a trace, and show events as lines", async () => {
+  it("save a trace, and show events as lines", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "sim/echo" });
     await run.send("/batch", { json: { prompts: ["a", "b"] } });
     await run.send(`/runs/${run.id}/close`, { method: "POST" });

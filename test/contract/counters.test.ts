@@ -166,7 +166,7 @@ describe("POST /runs/:id/flush", () => {
 });
 
 describe("retention_s", () => {
-  it("is how long a run is kept after its end; after that it is not found", async () => {
+  it("is how long a run is kept after its end; after that it is not found", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "up-1", retention_s: 1 });
     const group = groupOf(await run.send("/batch", { json: { prompts: ["a"] } }));
     await run.send(`/runs/${run.id}/close`, { method: "POST" });

@@ -61,7 +61,7 @@ async function everywhere(id: string, name: string): Promise<Record<string, Coun
   };
 }
 
-it("of a run with calls of all kinds that end in all ways", async () => {
+it("of a run with calls of all kinds that end in all ways", { tags: ["slow"] }, async () => {
   const run = await world.openRun({ name: "counted", default_model: "sim/echo", budget: { usd: 1, calls: 9 } });
   const failing = { prompt: "x", model: "sim/fail?status=400" };
   const items = [{ prompt: "a" }, failing, { prompt: "b" }, failing, { prompt: "c" }];
@@ -80,7 +80,7 @@ it("of a run with calls of all kinds that end in all ways", async () => {
     .toEqual({ api: expected, startPage: expected, runPage: expected, runs: expected, top: expected });
 });
 
-it("of a script, as `fanout run` says it at its end", async () => {
+it("of a script, as `fanout run` says it at its end", { tags: ["slow"] }, async () => {
   await folder.write(
     "script.mjs",
     `export default ({ agent, parallel }) => parallel([1, 2, 3, 4].map((n) => () =>

@@ -102,7 +102,7 @@ it(
   },
 );
 
-it("lets what is open end, be read and be deleted below the reserve", async () => {
+it("lets what is open end, be read and be deleted below the reserve", { tags: ["slow"] }, async () => {
   const { id, token } = await run();
   const answer = ask("/query", { token, json: { prompt: "a", model: "up/up-1" } });
   await expect.poll(() => releases.length).toBe(1);

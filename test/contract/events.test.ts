@@ -108,7 +108,7 @@ describe("GET /runs/:id/events", () => {
     expect(events.findLast(({ event_type }) => event_type === "group_completed")?.parallel_group_id).toBe(id);
   });
 
-  it("ends when the run expires", async () => {
+  it("ends when the run expires", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ expires_in_s: 1 });
     const events = await allOf(await follow(run));
     expect(events.at(-1)).toMatchObject({ event_type: "run_closed", status: "expired" });

@@ -16,12 +16,16 @@ describe("a gateway on plain workerd", () => {
   };
   afterEach(() => Promise.all(started.splice(0).map((gateway) => gateway.stop())));
 
-  it("gives the Worker its vars, text as text and the rest as JSON, whatever they contain", async () => {
-    const vars = { TEXT: 'quotes " and \\, lines\n, é, \u0001', NESTED: { list: [1, null, "\u0002"] } };
-    const gateway = await start({ vars });
-    const seen: unknown = await (await gateway.fetch("/vars")).json();
-    expect(seen).toMatchObject({ ...vars, ADMIN_KEY: gateway.adminKey, DEFAULT_MODEL: "sim/echo" });
-  });
+  it(
+    "gives the Worker its vars, text as text and the rest as JSON, whatever they contain",
+    { tags: ["slow"] },
+    async () => {
+      const vars = { TEXT: 'quotes " and \\, lines\n, é, \u0001', NESTED: { list: [1, null, "\u0002"] } };
+      const gateway = await start({ vars });
+      const seen: unknown = await (await gateway.fetch("/vars")).json();
+      expect(seen).toMatchObject({ ...vars, ADMIN_KEY: gateway.adminKey, DEFAULT_MODEL: "sim/echo" });
+    },
+  );
 
   it("keeps what its objects stored through a SIGKILL and a restart on the same directory", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "fanout-test-"));

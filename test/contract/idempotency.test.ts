@@ -125,7 +125,7 @@ describe("the idempotency key of a /batch", () => {
     expect(world.upstream.counters.requests).toBe(3);
   });
 
-  it("of 2,000 slots replays all of them", async () => {
+  it("of 2,000 slots replays all of them", { tags: ["slow"] }, async () => {
     const many = Array.from({ length: 2_000 }, (_, index) => `${index} ${"x".repeat(1_000)}`);
     const asked = json({ prompts: many, model: "sim/echo", concurrency: 8 }, newKey());
     const own = await world.openRun();

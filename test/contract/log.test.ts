@@ -135,37 +135,43 @@ describe("GET /runs/:id/log", () => {
     expect(only(lines, "group_completed")[0]?.cost).toBe(group.usage.cost);
   });
 
-  it("names each call of a batch or a graph by the id that its client gave it, and others by none", async () => {
-    const run = await world.openRun({ default_model: "up-1" });
-    const items = [
-      { id: "reader", prompt: "a" },
-      { id: 'the "skeptic"', prompt: "{{status/503/first/1}} b" },
-      { prompt: "c" },
-    ];
-    await run.send("/batch", { json: { items } });
-    await run.send("/query", { json: { prompt: "alone" } });
-    const tasks = [
-      { id: "list", prompt: '["x", "y"]' },
-      { id: "each", foreach: "{{list.output.json}}", max_items: 3, prompt: "{{item}}" },
-      { id: "never", prompt: "z", run_if: { task: "list", equals: "no" } },
-    ];
-    await run.send("/dag", { json: { tasks } });
-    const lines = await ownLog(run);
-    const named = (type: "attempt_started" | "attempt_ended" | "retry_scheduled" | "slot_completed" | "slot_skipped") =>
-      only(lines, type)
-        .map(({ item_id, index }) => `${index} ${item_id}`)
-        .toSorted();
-    const batch = ["0 reader", '1 the "skeptic"', "2 undefined"];
-    const ended = [...batch, "0 list", "1 each", "2 each", "null undefined"].toSorted();
-    expect(named("slot_completed")).toEqual(ended);
-    expect(named("attempt_started")).toEqual([...ended, '1 the "skeptic"'].toSorted());
-    expect(named("attempt_ended")).toEqual([...ended, '1 the "skeptic"'].toSorted());
-    expect(named("retry_scheduled")).toEqual(['1 the "skeptic"']);
-    expect(named("slot_skipped")).toEqual(["4 never"]);
-    const followed = await run.send(`/runs/${run.id}/close`, { method: "POST" });
-    expect(followed.status).toBe(200);
-    expect((await run.send(`/runs/${run.id}/events`)).text).toContain('"index":0,"call_id":null,"item_id":"reader"');
-  });
+  it(
+    "names each call of a batch or a graph by the id that its client gave it, and others by none",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ default_model: "up-1" });
+      const items = [
+        { id: "reader", prompt: "a" },
+        { id: 'the "skeptic"', prompt: "{{status/503/first/1}} b" },
+        { prompt: "c" },
+      ];
+      await run.send("/batch", { json: { items } });
+      await run.send("/query", { json: { prompt: "alone" } });
+      const tasks = [
+        { id: "list", prompt: '["x", "y"]' },
+        { id: "each", foreach: "{{list.output.json}}", max_items: 3, prompt: "{{item}}" },
+        { id: "never", prompt: "z", run_if: { task: "list", equals: "no" } },
+      ];
+      await run.send("/dag", { json: { tasks } });
+      const lines = await ownLog(run);
+      const named = (
+        type: "attempt_started" | "attempt_ended" | "retry_scheduled" | "slot_completed" | "slot_skipped",
+      ) =>
+        only(lines, type)
+          .map(({ item_id, index }) => `${index} ${item_id}`)
+          .toSorted();
+      const batch = ["0 reader", '1 the "skeptic"', "2 undefined"];
+      const ended = [...batch, "0 list", "1 each", "2 each", "null undefined"].toSorted();
+      expect(named("slot_completed")).toEqual(ended);
+      expect(named("attempt_started")).toEqual([...ended, '1 the "skeptic"'].toSorted());
+      expect(named("attempt_ended")).toEqual([...ended, '1 the "skeptic"'].toSorted());
+      expect(named("retry_scheduled")).toEqual(['1 the "skeptic"']);
+      expect(named("slot_skipped")).toEqual(["4 never"]);
+      const followed = await run.send(`/runs/${run.id}/close`, { method: "POST" });
+      expect(followed.status).toBe(200);
+      expect((await run.send(`/runs/${run.id}/events`)).text).toContain('"index":0,"call_id":null,"item_id":"reader"');
+    },
+  );
 
   it("has the step of each call that names one, in each of its events, and no upstream request has it", async () => {
     const run = await world.openRun({ default_model: "up-1" });

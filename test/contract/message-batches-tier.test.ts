@@ -102,7 +102,7 @@ describe("a batch of the tier `batch` at an upstream of Anthropic's protocol", (
     expect((await opened.budget()).usd.spent).toBeCloseTo(opened.billed(), 12);
   });
 
-  it("cancels the batch in time for its deadline, and sends the rest live", async () => {
+  it("cancels the batch in time for its deadline, and sends the rest live", { tags: ["slow"] }, async () => {
     provider.behave({ worksOn: () => 1 });
     const opened = await open({ prompts: ["one", "two"], model: "soon/m" });
     expect((await opened.ended()).results).toEqual(["one", "two"]);
@@ -117,19 +117,23 @@ describe("a batch of the tier `batch` at an upstream of Anthropic's protocol", (
     expect([sizes(), provider.live.toSorted()]).toEqual([[], ["one", "two"]]);
   });
 
-  it("is made once if the reply to its creation is lost, beside another batch of as many requests", async () => {
-    provider.behave({ worksOn: () => 0 });
-    const other = await open({ prompts: ["a", "b"] });
-    await expect.poll(sizes, WAIT).toEqual([2]);
-    provider.behave({ losesCreation: true });
-    const opened = await open({ prompts: ["one", "two"] });
-    expect((await opened.ended()).results).toEqual(["one", "two"]);
-    expect((await other.ended()).results).toEqual(["a", "b"]);
-    expect([sizes(), provider.live]).toEqual([[2, 2], []]);
-    expect((await opened.budget()).usd.reserved).toBe(0);
-  });
+  it(
+    "is made once if the reply to its creation is lost, beside another batch of as many requests",
+    { tags: ["slow"] },
+    async () => {
+      provider.behave({ worksOn: () => 0 });
+      const other = await open({ prompts: ["a", "b"] });
+      await expect.poll(sizes, WAIT).toEqual([2]);
+      provider.behave({ losesCreation: true });
+      const opened = await open({ prompts: ["one", "two"] });
+      expect((await opened.ended()).results).toEqual(["one", "two"]);
+      expect((await other.ended()).results).toEqual(["a", "b"]);
+      expect([sizes(), provider.live]).toEqual([[2, 2], []]);
+      expect((await opened.budget()).usd.reserved).toBe(0);
+    },
+  );
 
-  it("survives SIGKILLs, and pays for nothing twice", async () => {
+  it("survives SIGKILLs, and pays for nothing twice", { tags: ["slow"] }, async () => {
     provider.behave({ worksOn: () => 0 });
     const prompts = Array.from({ length: 50 }, (_, at) => `prompt ${at}`);
     const opened = await open({ prompts });

@@ -81,7 +81,7 @@ afterAll(async () => {
   await rm(dataDir, { recursive: true, force: true });
 });
 
-describe("a message batch of 600 requests whose gateway is killed three times", () => {
+describe("a message batch of 600 requests whose gateway is killed three times", { tags: ["slow"] }, () => {
   it("has one result for each request, which is its own", () => {
     expect(ended.request_counts).toEqual({
       processing: 0,

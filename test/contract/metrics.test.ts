@@ -205,7 +205,7 @@ describe("GET /metrics", () => {
     expect(sum(samples, "fanout_calls_total", { model: "up-deleted" })).toBe(2);
   });
 
-  it("shows the upstreams whose gates reply when one does not, and names that one", async () => {
+  it("shows the upstreams whose gates reply when one does not, and names that one", { tags: ["slow"] }, async () => {
     const script = await presentVersion("test/support/fixtures/aborting-worker.ts");
     const simulated = { kind: "simulated" };
     const gateway = await startGateway({ script, vars: { UPSTREAMS: { sim: simulated, broken: simulated } } });

@@ -259,7 +259,7 @@ describe("PATCH /runs/:id with a lifetime", () => {
     expect(replyOf(await send(run, "the old token, too")).text).toBe("the old token, too");
   });
 
-  it("shortens it: the run expires then", async () => {
+  it("shortens it: the run expires then", { tags: ["slow"] }, async () => {
     const run = await open({ calls: 5 });
     await patch(run.id, { expires_in_s: 1 });
     await expect.poll(async () => (await documentOf(run)).status).toBe("expired");

@@ -120,102 +120,110 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => Promise.all(places.map((place) => place.stop())));
 
-describe.each(["the same configuration", "another configuration"])("a gateway killed and restarted with %s", (name) => {
-  const now = (): Played => {
-    const one = played.get(name);
-    if (one === undefined) throw new Error(`nothing was played with ${name}`);
-    return one;
-  };
-  /** How often the upstream was sent each of some prompts. */
-  const sends = (prompts: readonly string[]) =>
-    prompts.map((prompt) => now().place.upstream.counters.sends.get(prompt) ?? 0);
-  const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
+describe.each(["the same configuration", "another configuration"])(
+  "a gateway killed and restarted with %s",
+  { tags: ["slow"] },
+  (name) => {
+    const now = (): Played => {
+      const one = played.get(name);
+      if (one === undefined) throw new Error(`nothing was played with ${name}`);
+      return one;
+    };
+    /** How often the upstream was sent each of some prompts. */
+    const sends = (prompts: readonly string[]) =>
+      prompts.map((prompt) => now().place.upstream.counters.sends.get(prompt) ?? 0);
+    const sum = (counts: readonly number[]) => counts.reduce((total, count) => total + count, 0);
 
-  it("resumes a group without any client within a minute", async () => {
-    const { runs, at, recoveredMs, againMs } = now();
-    expect(groupOf(await endOf(runs.left, at.left))).toMatchObject({ status: "completed", results: LEFT });
-    console.info(`${name}: first call after ${Math.round(againMs)} ms, all after ${Math.round(recoveredMs)} ms`);
-    expect(againMs).toBeLessThan(RECOVERY_MS_MAX);
-  });
+    it("resumes a group without any client within a minute", async () => {
+      const { runs, at, recoveredMs, againMs } = now();
+      expect(groupOf(await endOf(runs.left, at.left))).toMatchObject({ status: "completed", results: LEFT });
+      console.info(`${name}: first call after ${Math.round(againMs)} ms, all after ${Math.round(recoveredMs)} ms`);
+      expect(againMs).toBeLessThan(RECOVERY_MS_MAX);
+    });
 
-  it("repeats only what was at the upstream at the kill, and charges that twice", async () => {
-    const { runs } = now();
-    const counts = sends(LEFT);
-    expect(Math.max(...counts)).toBeLessThanOrEqual(2);
-    expect(sum(counts)).toBeLessThanOrEqual(LEFT.length + WIDTH);
-    const { budget } = await documentOf(runs.left);
-    expect(budget.calls.spent).toBeGreaterThanOrEqual(sum(counts));
-    expect(budget.calls.spent).toBeLessThanOrEqual(LEFT.length + WIDTH);
-    expect([budget.calls.reserved, budget.usd.reserved, budget.completion_tokens.reserved]).toEqual([0, 0, 0]);
-  });
-
-  it("logs the end of every slot once, without gaps, across the kill", async () => {
-    const { runs } = now();
-    const lines = await logOf(runs.left);
-    expect(lines.map(({ seq }) => seq)).toEqual(numbered(lines.length));
-    const ended = lines
-      .filter(({ event_type }) => event_type === "slot_completed")
-      .map((line) => Number(line["index"]));
-    expect(ended.toSorted((a, b) => a - b)).toEqual(numbered(LEFT.length, 0));
-    const { budget } = await documentOf(runs.left);
-    const charged = lines
-      .filter(({ event_type }) => event_type === "attempt_ended")
-      .map((line) => usdOf(line["charged"]));
-    expect(Math.round(charged.reduce((total, usd) => total + usd, 0) * 1e9)).toBe(Math.round(budget.usd.spent * 1e9));
-  });
-
-  it(
-    "replays the same results by the idempotency key of a batch that the kill interrupted",
-    { tags: ["slow"] },
-    async () => {
+    it("repeats only what was at the upstream at the kill, and charges that twice", async () => {
       const { runs } = now();
-      const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
-      expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
-      expect(answer.headers.get("idempotent-replayed")).toBe("true");
-      expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
-    },
-  );
+      const counts = sends(LEFT);
+      expect(Math.max(...counts)).toBeLessThanOrEqual(2);
+      expect(sum(counts)).toBeLessThanOrEqual(LEFT.length + WIDTH);
+      const { budget } = await documentOf(runs.left);
+      expect(budget.calls.spent).toBeGreaterThanOrEqual(sum(counts));
+      expect(budget.calls.spent).toBeLessThanOrEqual(LEFT.length + WIDTH);
+      expect([budget.calls.reserved, budget.usd.reserved, budget.completion_tokens.reserved]).toEqual([0, 0, 0]);
+    });
 
-  it("replays ended answers unchanged, at their original price", async () => {
-    const { runs, before } = now();
-    const again = await runs.done.send("/batch", keyed({ prompts: DONE }, "done"));
-    expect(again.text.trim()).toBe(before.done.trim());
-    expect((await documentOf(runs.done)).budget.usd.spent).toBe(before.spent);
-    expect(sends(DONE)).toEqual([1, 1]);
-    const other = await runs.done.send("/batch", keyed({ prompts: ["another"] }, "done"));
-    expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
-  });
+    it("logs the end of every slot once, without gaps, across the kill", async () => {
+      const { runs } = now();
+      const lines = await logOf(runs.left);
+      expect(lines.map(({ seq }) => seq)).toEqual(numbered(lines.length));
+      const ended = lines
+        .filter(({ event_type }) => event_type === "slot_completed")
+        .map((line) => Number(line["index"]));
+      expect(ended.toSorted((a, b) => a - b)).toEqual(numbered(LEFT.length, 0));
+      const { budget } = await documentOf(runs.left);
+      const charged = lines
+        .filter(({ event_type }) => event_type === "attempt_ended")
+        .map((line) => usdOf(line["charged"]));
+      expect(Math.round(charged.reduce((total, usd) => total + usd, 0) * 1e9)).toBe(Math.round(budget.usd.spent * 1e9));
+    });
 
-  it("fails what was at the upstream if on_lost is fail, and runs the rest", async () => {
-    const { runs, at } = now();
-    const group = groupOf(await endOf(runs.lost, at.lost));
-    const failed = group.items.filter(({ status }) => status !== "completed");
-    expect(group.status).toBe("partial");
-    expect(failed.length).toBeGreaterThan(0);
-    expect(failed.length).toBeLessThanOrEqual(WIDTH);
-    for (const item of failed) expect(item).toMatchObject({ status: "failed", attempts: 1, estimated: true });
-    expect(Math.max(...sends(LOST))).toBe(1);
-  });
-
-  it("ends the call of a /query with an idempotency key, so that a retry gets its answer", async () => {
-    const { runs } = now();
-    const reply = replyOf(
-      await runs.stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+    it(
+      "replays the same results by the idempotency key of a batch that the kill interrupted",
+      { tags: ["slow"] },
+      async () => {
+        const { runs } = now();
+        const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
+        expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
+        expect(answer.headers.get("idempotent-replayed")).toBe("true");
+        expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
+      },
     );
-    expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
-  });
 
-  it("leaves nothing reserved for a call whose client and Worker are gone", { tags: ["slow"] }, async () => {
-    const { runs } = now();
-    const reserved = async () => (await documentOf(runs.query)).budget.usd.reserved;
-    await expect.poll(reserved, { timeout: RECOVERY_MS_MAX, interval: 500 }).toBe(0);
-    const { budget, stats } = await documentOf(runs.query);
-    expect([budget.calls.spent, stats.pending_queries]).toEqual([1, 0]);
-    expect(replyOf(await runs.query.send("/query", { json: { prompt: "next" } })).text).toBe("next");
-  });
-});
+    it("replays ended answers unchanged, at their original price", async () => {
+      const { runs, before } = now();
+      const again = await runs.done.send("/batch", keyed({ prompts: DONE }, "done"));
+      expect(again.text.trim()).toBe(before.done.trim());
+      expect((await documentOf(runs.done)).budget.usd.spent).toBe(before.spent);
+      expect(sends(DONE)).toEqual([1, 1]);
+      const other = await runs.done.send("/batch", keyed({ prompts: ["another"] }, "done"));
+      expect([other.status, errorOf(other).code]).toEqual([409, "idempotency_conflict"]);
+    });
 
-describe("a follower of events", () => {
+    it("fails what was at the upstream if on_lost is fail, and runs the rest", async () => {
+      const { runs, at } = now();
+      const group = groupOf(await endOf(runs.lost, at.lost));
+      const failed = group.items.filter(({ status }) => status !== "completed");
+      expect(group.status).toBe("partial");
+      expect(failed.length).toBeGreaterThan(0);
+      expect(failed.length).toBeLessThanOrEqual(WIDTH);
+      for (const item of failed) expect(item).toMatchObject({ status: "failed", attempts: 1, estimated: true });
+      expect(Math.max(...sends(LOST))).toBe(1);
+    });
+
+    it(
+      "ends the call of a /query with an idempotency key, so that a retry gets its answer",
+      { tags: ["slow"] },
+      async () => {
+        const { runs } = now();
+        const reply = replyOf(
+          await runs.stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+        );
+        expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
+      },
+    );
+
+    it("leaves nothing reserved for a call whose client and Worker are gone", { tags: ["slow"] }, async () => {
+      const { runs } = now();
+      const reserved = async () => (await documentOf(runs.query)).budget.usd.reserved;
+      await expect.poll(reserved, { timeout: RECOVERY_MS_MAX, interval: 500 }).toBe(0);
+      const { budget, stats } = await documentOf(runs.query);
+      expect([budget.calls.spent, stats.pending_queries]).toEqual([1, 0]);
+      expect(replyOf(await runs.query.send("/query", { json: { prompt: "next" } })).text).toBe("next");
+    });
+  },
+);
+
+describe("a follower of events", { tags: ["slow"] }, () => {
   it("resumes at the restarted gateway without gap or repeat", () => {
     expect(followed.told).toEqual(numbered(followed.told.length));
     expect(followed.told).toEqual(followed.logged);

@@ -448,7 +448,7 @@ describe("a run that records nothing", () => {
 });
 
 describe("a gateway that is killed", () => {
-  it("has every answer that a client has seen, and gives none twice in an epoch", async () => {
+  it("has every answer that a client has seen, and gives none twice in an epoch", { tags: ["slow"] }, async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "fanout-replay-"));
     const upstream = await startUpstream((call) => ({ text: `${call.prompt} #${call.send}` }));
     onTestFinished(async () => {

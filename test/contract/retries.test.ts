@@ -88,7 +88,7 @@ describe("a call that keeps failing", () => {
     expect(sends()).toBe(3);
   });
 
-  it("with 500 ends as 502 that names the provider's status", async () => {
+  it("with 500 ends as 502 that names the provider's status", { tags: ["slow"] }, async () => {
     const answer = await send("{{status/500}}");
     expect([answer.status, errorOf(answer)]).toEqual([
       502,
@@ -110,7 +110,7 @@ describe("a call that keeps failing", () => {
     expect(sends()).toBe(attempts);
   });
 
-  it("shows the attempts in its slot of a batch", async () => {
+  it("shows the attempts in its slot of a batch", { tags: ["slow"] }, async () => {
     const group = groupOf(await run.send("/batch", { json: { prompts: ["{{status/500}}", "{{status/404}}"] } }));
     expect(group.errors).toMatchObject([
       { code: "upstream_error", attempts: 3, charged_usd: 0, retryable: true },
@@ -210,7 +210,7 @@ describe("a call that takes too long", () => {
 });
 
 describe("a failure that is not billed", () => {
-  it("costs nothing but one call per answered attempt", async () => {
+  it("costs nothing but one call per answered attempt", { tags: ["slow"] }, async () => {
     const own = await world.openRun({ default_model: world.modelAside(), budget: { usd: 1, calls: 100 } });
     for (const prompt of ["{{status/400}}", "{{status/429/retry-after/0}}", "{{status/500}}"]) {
       await own.send("/query", { json: { prompt } });

@@ -170,19 +170,23 @@ const CONTENTS: Record<string, (send: Send) => Promise<number>> = {
   },
 };
 
-it.each(Object.entries(CONTENTS))("takes at most three times the bytes sent on disk: %s", async (way, sendAll) => {
-  const { gateway, dataDir } = await start(startR2Gateway);
-  const run = await gateway.openRun({ budget: { usd: 100 }, ...(way.includes("records") ? { replay: "run" } : {}) });
-  const sentBytes = await sendAll(async (path, request) => {
-    const answer = await answerOf(await gateway.fetch(path, { token: run.token, ...request }));
-    expect([path, answer.status < 300 ? "taken" : answer.text]).toEqual([path, "taken"]);
-    return answer.json;
-  });
-  await gateway.stop();
-  const ratio = bytesUnder(dataDir) / sentBytes;
-  noteRatio(way, ratio);
-  expect(ratio).toBeLessThan(3);
-});
+it.each(Object.entries(CONTENTS))(
+  "takes at most three times the bytes sent on disk: %s",
+  { tags: ["slow"] },
+  async (way, sendAll) => {
+    const { gateway, dataDir } = await start(startR2Gateway);
+    const run = await gateway.openRun({ budget: { usd: 100 }, ...(way.includes("records") ? { replay: "run" } : {}) });
+    const sentBytes = await sendAll(async (path, request) => {
+      const answer = await answerOf(await gateway.fetch(path, { token: run.token, ...request }));
+      expect([path, answer.status < 300 ? "taken" : answer.text]).toEqual([path, "taken"]);
+      return answer.json;
+    });
+    await gateway.stop();
+    const ratio = bytesUnder(dataDir) / sentBytes;
+    noteRatio(way, ratio);
+    expect(ratio).toBeLessThan(3);
+  },
+);
 
 it("sends every call with what it shares and what it has itself", async () => {
   const sent: unknown[] = [];

@@ -72,24 +72,28 @@ return await asyncio.gather(asyncio.create_task(query), asyncio.create_task(quer
     expect(seen).toHaveLength(1);
   });
 
-  it("has 256 gathered calls in flight at once, each with its own answer, and no more", async () => {
-    const waiting: (() => void)[] = [];
-    let [most, open] = [0, false];
-    const { printed } = await python(
-      `return await asyncio.gather(*[llm_query(str(i)) for i in range(300)])`,
-      async (request, reply) => {
-        if (open) return echo(request, reply);
-        most = waiting.push(() => echo(request, reply));
-        // No call is answered before 256 wait: a client with fewer at once would never end. The pause would reveal one with more.
-        if (most !== 256) return;
-        await new Promise((resolve) => setTimeout(resolve, 300));
-        open = true;
-        for (const go of waiting) go();
-      },
-    );
-    expect(printed).toEqual(Array.from({ length: 300 }, (_, index) => `echo ${index}`));
-    expect(most).toBe(256);
-  });
+  it(
+    "has 256 gathered calls in flight at once, each with its own answer, and no more",
+    { tags: ["slow"] },
+    async () => {
+      const waiting: (() => void)[] = [];
+      let [most, open] = [0, false];
+      const { printed } = await python(
+        `return await asyncio.gather(*[llm_query(str(i)) for i in range(300)])`,
+        async (request, reply) => {
+          if (open) return echo(request, reply);
+          most = waiting.push(() => echo(request, reply));
+          // No call is answered before 256 wait: a client with fewer at once would never end. The pause would reveal one with more.
+          if (most !== 256) return;
+          await new Promise((resolve) => setTimeout(resolve, 300));
+          open = true;
+          for (const go of waiting) go();
+        },
+      );
+      expect(printed).toEqual(Array.from({ length: 300 }, (_, index) => `echo ${index}`));
+      expect(most).toBe(256);
+    },
+  );
 
   it("is driven by asyncio.run itself, and in one event loop after another", async () => {
     gateway = await startScriptedGateway(echo);
@@ -225,7 +229,7 @@ return seen`,
     expect(seen[0]).toMatchObject({ path: "/batch", headers: { accept: "application/x-ndjson" } });
   });
 
-  it("repeats a stream that ends before its last line, and yields each event once", async () => {
+  it("repeats a stream that ends before its last line, and yields each event once", { tags: ["slow"] }, async () => {
     const lines = [
       `{"type":"group_started"}\n`,
       `{"type":"slot","index":1,"result":"B"}\n`,
@@ -340,7 +344,7 @@ describe.runIf(hasPython)("the asyncio stub at the gateway", () => {
   });
   afterAll(() => world.stop());
 
-  it("answers 100 gathered calls", async () => {
+  it("answers 100 gathered calls", { tags: ["slow"] }, async () => {
     const program = `return await asyncio.gather(*[llm_query(str(i), "sim/echo?ms=20") for i in range(100)])`;
     expect(await runAsync(program, env)).toEqual(Array.from({ length: 100 }, (_, index) => String(index)));
   });
@@ -351,8 +355,11 @@ describe.runIf(hasPython)("the asyncio stub at the gateway", () => {
     expect(world.upstream.counters.requests).toBe(3);
   });
 
-  it("closes the child run of a cancelled task, and leaves other tasks in their own runs", async () => {
-    const program = `
+  it(
+    "closes the child run of a cancelled task, and leaves other tasks in their own runs",
+    { tags: ["slow"] },
+    async () => {
+      const program = `
 async def limit(): return (await llm_budget())["calls"]["limit"]
 async def part():
     async with with_run(calls=3):
@@ -366,8 +373,9 @@ task.cancel()
 await asyncio.wait([task])
 calls = (await llm_budget())["calls"]
 return [limits, task.cancelled(), calls["reserved"], calls["spent"]]`;
-    expect(await runAsync(program, env)).toEqual([[2, 2, 2, null], true, 0, 1]);
-  });
+      expect(await runAsync(program, env)).toEqual([[2, 2, 2, null], true, 0, 1]);
+    },
+  );
 
   it(
     "closes the connection of a cancelled task, which ends a batch with detach=False",

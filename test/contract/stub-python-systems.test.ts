@@ -53,7 +53,7 @@ report(llm_retry(group)["results"])`);
     expect(world.upstream.counters.requests).toBe(4);
   });
 
-  it("cancels a group by the key of its request, and there is none of another key", async () => {
+  it("cancels a group by the key of its request, and there is none of another key", { tags: ["slow"] }, async () => {
     const seen = await python(`
 import threading
 never = [{"prompt": "never", "model": "agents/codex"}]

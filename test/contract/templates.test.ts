@@ -45,17 +45,21 @@ describe("best_of_n", () => {
     };
   };
 
-  it("returns of the answers that hold the one with the best score, and no answer that nobody has verified", async () => {
-    answer = verifying({ 1: 5, 2: 9, 3: 4, 4: null });
-    expect(await resultOf("best_of_n", { question: "Which?" })).toMatchObject({
-      answers: 4,
-      held: 2,
-      unverified: 1,
-      best: { answer: "answer 2", score: 9 },
-    });
-  });
+  it(
+    "returns of the answers that hold the one with the best score, and no answer that nobody has verified",
+    { tags: ["slow"] },
+    async () => {
+      answer = verifying({ 1: 5, 2: 9, 3: 4, 4: null });
+      expect(await resultOf("best_of_n", { question: "Which?" })).toMatchObject({
+        answers: 4,
+        held: 2,
+        unverified: 1,
+        best: { answer: "answer 2", score: 9 },
+      });
+    },
+  );
 
-  it("returns none where none holds", async () => {
+  it("returns none where none holds", { tags: ["slow"] }, async () => {
     answer = verifying({ 1: 1, 2: 2 });
     expect(await resultOf("best_of_n", { question: "Which?", n: 2 })).toMatchObject({ held: 0, best: null });
   });
@@ -70,7 +74,7 @@ describe("debate", () => {
     return { text: `${side} after ${prompt.includes("The other side says") ? "reading" : "nothing"}` };
   };
 
-  it("shows each side what the other has said, and has both judged in either order", async () => {
+  it("shows each side what the other has said, and has both judged in either order", { tags: ["slow"] }, async () => {
     answer = judged("for");
     expect(await resultOf("debate", { question: "Keys?" })).toMatchObject({ decided: true, winner: "for" });
     expect(asked.slice(0, 2).every((prompt) => prompt.endsWith("You begin."))).toBe(true);
@@ -83,7 +87,7 @@ describe("debate", () => {
     expect(asked.slice(4)).toEqual(expect.arrayContaining([judge(sides), judge(sides.toReversed())]));
   });
 
-  it("decides nothing by a judge who believes whoever stands first", async () => {
+  it("decides nothing by a judge who believes whoever stands first", { tags: ["slow"] }, async () => {
     answer = judged(null);
     expect(await resultOf("debate", { question: "Keys?" })).toMatchObject({ decided: false, winner: null });
   });
@@ -105,24 +109,28 @@ describe("plan_execute_judge", () => {
     return json({ enough, answer: "iron melts later", missing: enough ? "" : "tin" });
   };
 
-  it("gives each step the results that it needs, and plans once more for what is missing", async () => {
-    answer = working(3);
-    expect(await resultOf("plan_execute_judge", { goal: "Compare." })).toEqual({
-      goal: "Compare.",
-      plans: 2,
-      results: [
-        { task: "iron", result: "result of iron" },
-        { task: "compare", result: "result of compare" },
-        { task: "tin", result: "result of tin" },
-      ],
-      enough: true,
-      answer: "iron melts later",
-      missing: "",
-    });
-    expect(asked).toContain("compare\niron: result of iron");
-  });
+  it(
+    "gives each step the results that it needs, and plans once more for what is missing",
+    { tags: ["slow"] },
+    async () => {
+      answer = working(3);
+      expect(await resultOf("plan_execute_judge", { goal: "Compare." })).toEqual({
+        goal: "Compare.",
+        plans: 2,
+        results: [
+          { task: "iron", result: "result of iron" },
+          { task: "compare", result: "result of compare" },
+          { task: "tin", result: "result of tin" },
+        ],
+        enough: true,
+        answer: "iron melts later",
+        missing: "",
+      });
+      expect(asked).toContain("compare\niron: result of iron");
+    },
+  );
 
-  it("ends after the second plan with what there is", async () => {
+  it("ends after the second plan with what there is", { tags: ["slow"] }, async () => {
     answer = working(9);
     expect(await resultOf("plan_execute_judge", { goal: "Compare." })).toMatchObject({ plans: 2, enough: false });
   });

@@ -43,7 +43,7 @@ describe("timeout_ms", () => {
       async (run, body) =>
         groupOf(await run.send("/batch", { json: { prompts: ["{{fault/hang}}"], ...body } })).errors[0]?.code,
     ],
-  ])("closes the upstream's connection when it has passed, on %s", async (_, codeOf) => {
+  ])("closes the upstream's connection when it has passed, on %s", { tags: ["slow"] }, async (_, codeOf) => {
     const run = await openOwn({ budget: { usd: 1 } });
     const code = await codeOf(run, { timeout_ms: 1_200, on_lost: "fail" });
     expect(code).toBe("upstream_timeout");

@@ -194,7 +194,7 @@ describe("a tool call is refused", () => {
     expect(tools.requests).toEqual([]);
   });
 
-  it("once the run has expired: 401", async () => {
+  it("once the run has expired: 401", { tags: ["slow"] }, async () => {
     const run = await runWith("/echo", {}, { expires_in_s: 1 });
     await new Promise((resolve) => setTimeout(resolve, 1_100));
     expect(failureOf(await call(run))[0]).toBe(401);

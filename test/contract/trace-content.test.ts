@@ -75,26 +75,30 @@ describe("OTLP_CONTENT", () => {
     },
   );
 
-  it("has the calls of tools that an answer asks for, native and relayed, whole and streamed", async () => {
-    const collector = await startCollector();
-    onTestFinished(() => collector.stop());
-    const world = await startWorld(undefined, { OTLP_ENDPOINT: collector.url, OTLP_CONTENT: "1" });
-    onTestFinished(() => world.stop());
-    const run = await world.openRun();
-    const parameters = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
-    const tools = [{ type: "function", function: { name: "double", parameters } }];
-    const params = { tools, tool_choice: "required" };
-    await run.send("/query", { json: { prompt: "hi", model: "sim/echo", params } });
-    for (const stream of [false, true]) {
-      const json = { model: "sim/echo", stream, messages: [{ role: "user", content: "hi" }], ...params };
-      await run.send("/v1/chat/completions", { json });
-    }
-    await run.send(`/runs/${run.id}/close`, { method: "POST" });
-    await vi.waitFor(() => expect(attemptsOf(collector)).toHaveLength(3), { timeout: EXPORTED_MS, interval: 100 });
-    const call = { type: "tool_call", name: "double", arguments: expect.stringContaining('"n"') };
-    const said = [{ role: "assistant", parts: [call], finish_reason: "tool_calls" }];
-    expect(attemptsOf(collector).map((span) => contentOf(span)[2])).toEqual([said, said, said]);
-  });
+  it(
+    "has the calls of tools that an answer asks for, native and relayed, whole and streamed",
+    { tags: ["slow"] },
+    async () => {
+      const collector = await startCollector();
+      onTestFinished(() => collector.stop());
+      const world = await startWorld(undefined, { OTLP_ENDPOINT: collector.url, OTLP_CONTENT: "1" });
+      onTestFinished(() => world.stop());
+      const run = await world.openRun();
+      const parameters = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
+      const tools = [{ type: "function", function: { name: "double", parameters } }];
+      const params = { tools, tool_choice: "required" };
+      await run.send("/query", { json: { prompt: "hi", model: "sim/echo", params } });
+      for (const stream of [false, true]) {
+        const json = { model: "sim/echo", stream, messages: [{ role: "user", content: "hi" }], ...params };
+        await run.send("/v1/chat/completions", { json });
+      }
+      await run.send(`/runs/${run.id}/close`, { method: "POST" });
+      await vi.waitFor(() => expect(attemptsOf(collector)).toHaveLength(3), { timeout: EXPORTED_MS, interval: 100 });
+      const call = { type: "tool_call", name: "double", arguments: expect.stringContaining('"n"') };
+      const said = [{ role: "assistant", parts: [call], finish_reason: "tool_calls" }];
+      expect(attemptsOf(collector).map((span) => contentOf(span)[2])).toEqual([said, said, said]);
+    },
+  );
 
   it.each([{}, { OTLP_CONTENT: "0" }])(
     "is off with %j: neither prompts nor answers are sent",

@@ -295,7 +295,7 @@ describe("a run that ends", () => {
     },
   );
 
-  it("by expiry releases its rest to its parent", async () => {
+  it("by expiry releases its rest to its parent", { tags: ["slow"] }, async () => {
     const parent = await root({ calls: 10 });
     const child = await openChild(parent, { budget: { calls: 5 }, expires_in_s: 1 });
     expect(await callsOf(parent)).toMatchObject({ reserved: 5 });

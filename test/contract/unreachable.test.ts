@@ -102,14 +102,18 @@ describe("a route", () => {
 });
 
 describe("an upstream that was reached before", () => {
-  it("is charged for a connection that it breaks off, as the request may have been billed", async () => {
-    const run = await openRun();
-    expect((await run.send("/query", { prompt: "one", model: "works/m" })).status).toBe(200);
-    const { spent } = await run.money();
-    works.resets();
-    const error = errorOf(await answerOf(await run.send("/query", { prompt: "two", model: "works/m" })));
-    expect(error).toMatchObject({ attempts: 3, message: expect.stringContaining("lost before an answer came") });
-    expect((await run.money()).spent).toBeGreaterThan(spent);
-    expect(works.requests).toBeGreaterThanOrEqual(4);
-  });
+  it(
+    "is charged for a connection that it breaks off, as the request may have been billed",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun();
+      expect((await run.send("/query", { prompt: "one", model: "works/m" })).status).toBe(200);
+      const { spent } = await run.money();
+      works.resets();
+      const error = errorOf(await answerOf(await run.send("/query", { prompt: "two", model: "works/m" })));
+      expect(error).toMatchObject({ attempts: 3, message: expect.stringContaining("lost before an answer came") });
+      expect((await run.money()).spent).toBeGreaterThan(spent);
+      expect(works.requests).toBeGreaterThanOrEqual(4);
+    },
+  );
 });

@@ -116,7 +116,7 @@ describe("however it is transferred,", () => {
     }
   });
 
-  it("an answer of 8 MB arrives whole, chunked or with content-length", async () => {
+  it("an answer of 8 MB arrives whole, chunked or with content-length", { tags: ["slow"] }, async () => {
     const long = CHAT.replace('"ok"', `"${"é🦊\\u00e9 ".repeat(600_000)}"`);
     const large: Shape = {
       name: "",
@@ -161,7 +161,7 @@ describe("an upstream's error", () => {
       expect([headers["retry-after"], headers["retry-after-ms"]]).toEqual(["1", "1000"]);
   });
 
-  it("of status 503 without retry-after gets one", async () => {
+  it("of status 503 without retry-after gets one", { tags: ["slow"] }, async () => {
     world.upstream.serve((_, reply) => reply.whole(ERROR, { status: 503 }));
     const { headers } = await post(world.gateway, "/v1/chat/completions", token, '{"model":"once/x","messages":[]}')
       .response;

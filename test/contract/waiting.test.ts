@@ -128,32 +128,36 @@ describe("a batch with a deadline that its key cannot keep", () => {
 });
 
 describe("a batch on a wrong key", () => {
-  it("shows the stop at once: in the group, in its slots, in the run and in the log; no slot has failed", async () => {
-    const { provider, openRun } = await startPlace(stoppingLimiter("invalid_api_key", 0));
-    const client = await openRun();
-    expect((await client.run()).blocked).toBeNull();
-    const openedMs = performance.now();
-    const group = await client.openBatch(names(100));
-    await stopped(client, group, 100);
-    expect(performance.now() - openedMs).toBeLessThan(10_000);
-    const { counts, status } = await stateOf(client, group);
-    expect([status, counts.queued, counts.failed]).toEqual(["running", 100, 0]);
-    expect(provider.rejected().length).toBeLessThanOrEqual(WIDTH);
-    const { blocked } = await client.run();
-    expect(blocked).toEqual(BLOCKED);
-    const page = resultsPage.parse((await client.send(`${group}/results?limit=3`)).json);
-    for (const { result, error, waiting_for } of page.data)
-      expect([result, error, waiting_for]).toMatchObject([null, null, { gate: "up", reason: "stopped" }]);
-    const run = await client.run();
-    const log = (await client.send(`/runs/${run.id}/log`)).text
-      .trim()
-      .split("\n")
-      .map((line) => ownLine.parse(JSON.parse(line)));
-    const throttled = log.filter(({ event_type }) => event_type === "throttled");
-    expect(throttled).toMatchObject([
-      { gate: "up", cause: "invalid_key", waiting_for: { gate: "up", reason: "stopped" } },
-    ]);
-  });
+  it(
+    "shows the stop at once: in the group, in its slots, in the run and in the log; no slot has failed",
+    { tags: ["slow"] },
+    async () => {
+      const { provider, openRun } = await startPlace(stoppingLimiter("invalid_api_key", 0));
+      const client = await openRun();
+      expect((await client.run()).blocked).toBeNull();
+      const openedMs = performance.now();
+      const group = await client.openBatch(names(100));
+      await stopped(client, group, 100);
+      expect(performance.now() - openedMs).toBeLessThan(10_000);
+      const { counts, status } = await stateOf(client, group);
+      expect([status, counts.queued, counts.failed]).toEqual(["running", 100, 0]);
+      expect(provider.rejected().length).toBeLessThanOrEqual(WIDTH);
+      const { blocked } = await client.run();
+      expect(blocked).toEqual(BLOCKED);
+      const page = resultsPage.parse((await client.send(`${group}/results?limit=3`)).json);
+      for (const { result, error, waiting_for } of page.data)
+        expect([result, error, waiting_for]).toMatchObject([null, null, { gate: "up", reason: "stopped" }]);
+      const run = await client.run();
+      const log = (await client.send(`/runs/${run.id}/log`)).text
+        .trim()
+        .split("\n")
+        .map((line) => ownLine.parse(JSON.parse(line)));
+      const throttled = log.filter(({ event_type }) => event_type === "throttled");
+      expect(throttled).toMatchObject([
+        { gate: "up", cause: "invalid_key", waiting_for: { gate: "up", reason: "stopped" } },
+      ]);
+    },
+  );
 
   it(
     "loses no single call that another run makes while a probe is due and no run has anything waiting",
@@ -286,7 +290,7 @@ describe("single calls without a deadline", () => {
 });
 
 describe("a graph", () => {
-  it("says for each task that may not start which tasks it waits for", async () => {
+  it("says for each task that may not start which tasks it waits for", { tags: ["slow"] }, async () => {
     const { provider, openRun } = await startPlace(noLimiter(), 30_000);
     const client = await openRun();
     const tasks = [

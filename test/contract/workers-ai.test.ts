@@ -258,7 +258,7 @@ it("adds up to the bill in neurons, over 200 calls of four kinds", async () => {
   expect(spent - used * 11_000).toBeLessThan(200);
 });
 
-it("retries what found no capacity, and a rate that was exceeded, without a charge", async () => {
+it("retries what found no capacity, and a rate that was exceeded, without a charge", { tags: ["slow"] }, async () => {
   const run = await gateway.openRun({ budget: { usd: 1 } });
   for (const why of ["capacity", "rate"]) {
     const bill = await billOf(run, async () => {

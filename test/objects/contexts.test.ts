@@ -55,24 +55,28 @@ describe("a context of more than a megabyte", () => {
     for (const chunk of lines.results.slice(0, -1)) expect(String(chunk).endsWith("\n")).toBe(true);
   });
 
-  it("can be stored once more after a crash between its upload and its row, and leaves nothing with its run", async () => {
-    const run = await openRun({ retention_s: 60 });
-    const plain = ShelfObject.prototype.addContext;
-    onTestFinished(() => void (ShelfObject.prototype.addContext = plain));
-    ShelfObject.prototype.addContext = () => {
-      throw new Error("crashed");
-    };
-    expect((await store(run, LARGE)).status).toBe(500);
-    ShelfObject.prototype.addContext = plain;
-    expect(
-      z.looseObject({ data: z.array(z.unknown()) }).parse(await (await run.send("GET", "/contexts")).json()).data,
-    ).toEqual([]);
-    expect((await keysOf(run)).length).toBe(1);
-    await run.object.endAndWait("closed", null);
-    skipTime(61_000);
-    await runDurableObjectAlarm(run.object);
-    expect(await keysOf(run)).toEqual([]);
-  });
+  it(
+    "can be stored once more after a crash between its upload and its row, and leaves nothing with its run",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ retention_s: 60 });
+      const plain = ShelfObject.prototype.addContext;
+      onTestFinished(() => void (ShelfObject.prototype.addContext = plain));
+      ShelfObject.prototype.addContext = () => {
+        throw new Error("crashed");
+      };
+      expect((await store(run, LARGE)).status).toBe(500);
+      ShelfObject.prototype.addContext = plain;
+      expect(
+        z.looseObject({ data: z.array(z.unknown()) }).parse(await (await run.send("GET", "/contexts")).json()).data,
+      ).toEqual([]);
+      expect((await keysOf(run)).length).toBe(1);
+      await run.object.endAndWait("closed", null);
+      skipTime(61_000);
+      await runDurableObjectAlarm(run.object);
+      expect(await keysOf(run)).toEqual([]);
+    },
+  );
 });
 
 describe("a context of 500 KB in many calls at once", () => {

@@ -170,7 +170,7 @@ describe("the calls of a program that is killed", () => {
     return { run, calls };
   }
 
-  it("are withdrawn by a few requests, however many they are", async () => {
+  it("are withdrawn by a few requests, however many they are", { tags: ["slow"] }, async () => {
     const { run, calls } = await queued(CALLS);
     const seen = watched(run.id).calls;
     const before = { ...seen };

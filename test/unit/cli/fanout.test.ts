@@ -42,28 +42,32 @@ describe("the file that starts fanout in a clone", () => {
 });
 
 describe("fanout batch", () => {
-  it("writes the answers in the input's order, says last what they cost and where the run is, and ends with status 0", async () => {
-    let spentUsd = 0.1;
-    const { batches, url } = await serve({ looks: () => 1, spentUsd: () => (spentUsd += 0.25) });
-    await folder.write("in.txt", "one\ntwo\nthree\n");
-    const { status, stdout, stderr } = await run();
-    expect([status, stdout]).toEqual([0, ""]);
-    expect(await folder.lines("out.jsonl")).toEqual([
-      text("row-1", "one"),
-      text("row-2", "two"),
-      text("row-3", "three"),
-    ]);
-    expect(stderr.split("\n")).toEqual([
-      "Batch batch_1: 3 lines.",
-      "3 lines completed: out.jsonl",
-      expect.stringMatching(/^3 calls completed, 0 failed · \$0\.5000 · \d+s · http\S+\/ui\/runs\/run_1$/),
-      "",
-    ]);
-    expect(stderr).toContain(` · ${url}/ui/runs/run_1\n`);
-    expect([...batches.values()].map(({ body }) => body)).toEqual([
-      { input_file_id: "file-1", endpoint: "/v1/chat/completions", completion_window: "24h" },
-    ]);
-  });
+  it(
+    "writes the answers in the input's order, says last what they cost and where the run is, and ends with status 0",
+    { tags: ["slow"] },
+    async () => {
+      let spentUsd = 0.1;
+      const { batches, url } = await serve({ looks: () => 1, spentUsd: () => (spentUsd += 0.25) });
+      await folder.write("in.txt", "one\ntwo\nthree\n");
+      const { status, stdout, stderr } = await run();
+      expect([status, stdout]).toEqual([0, ""]);
+      expect(await folder.lines("out.jsonl")).toEqual([
+        text("row-1", "one"),
+        text("row-2", "two"),
+        text("row-3", "three"),
+      ]);
+      expect(stderr.split("\n")).toEqual([
+        "Batch batch_1: 3 lines.",
+        "3 lines completed: out.jsonl",
+        expect.stringMatching(/^3 calls completed, 0 failed · \$0\.5000 · \d+s · http\S+\/ui\/runs\/run_1$/),
+        "",
+      ]);
+      expect(stderr).toContain(` · ${url}/ui/runs/run_1\n`);
+      expect([...batches.values()].map(({ body }) => body)).toEqual([
+        { input_file_id: "file-1", endpoint: "/v1/chat/completions", completion_window: "24h" },
+      ]);
+    },
+  );
 
   it("leaves nothing behind but the output and what remembers the batch", async () => {
     await serve();
@@ -120,7 +124,7 @@ describe("fanout batch", () => {
     );
   });
 
-  it("writes .csv and text by the output's name", async () => {
+  it("writes .csv and text by the output's name", { tags: ["slow"] }, async () => {
     await serve({ answer: ({ custom_id }) => answered(custom_id, `a "b",\n${custom_id}`) });
     await folder.write("in.csv", 'id,prompt\nx,"1,\n2"\ny,3\n');
     await run(["batch", "in.csv", "-o", "out.csv"]);
@@ -147,7 +151,7 @@ describe("fanout batch", () => {
     expect(await run([...ARGS, "--quiet"])).toEqual({ status: 2, stdout: "", stderr: "" });
   });
 
-  it("prints one JSON document and nothing else with --json, also when lines failed", async () => {
+  it("prints one JSON document and nothing else with --json, also when lines failed", { tags: ["slow"] }, async () => {
     let spentUsd = 1;
     const { url } = await serve({
       answer: (line, place) => (place === 1 ? refusedLine(line.custom_id, "bad") : echo(line)),
@@ -217,7 +221,7 @@ describe("fanout batch", () => {
     ]);
   });
 
-  it("writes what is done of a batch that has expired, and ends with status 4", async () => {
+  it("writes what is done of a batch that has expired, and ends with status 4", { tags: ["slow"] }, async () => {
     await serve({ ends: { status: "expired" }, answer: (line, place) => (place === 0 ? echo(line) : null) });
     await folder.write("in.txt", "one\ntwo\n");
     const { status, stderr } = await run();
@@ -306,7 +310,7 @@ describe("fanout batch, when something is wrong", () => {
     expect(server?.files.size).toBe(2);
   });
 
-  it("looks on where the connection breaks off, also in the middle of the answers", async () => {
+  it("looks on where the connection breaks off, also in the middle of the answers", { tags: ["slow"] }, async () => {
     let broken = 0;
     const meddle: FakePlan["meddle"] = ({ method, path }, reply) => {
       if (method !== "GET" || path === "/budget" || broken === 2) return false;
@@ -340,7 +344,7 @@ describe("fanout batch, when something is wrong", () => {
 });
 
 describe("fanout batch, started again", () => {
-  it("continues the same batch and pays for nothing again", async () => {
+  it("continues the same batch and pays for nothing again", { tags: ["slow"] }, async () => {
     const { batches, seen } = await serve();
     await folder.write("in.txt", "one\ntwo\n");
     await run();
@@ -352,24 +356,28 @@ describe("fanout batch, started again", () => {
     expect(seen.slice(before).map(({ method }) => method)).not.toContain("POST");
   });
 
-  it("leaves the batch running on Ctrl-C, says how to come back, and comes back to it", async () => {
-    let looks = 1_000_000;
-    const { batches } = await serve({ looks: () => looks });
-    await folder.write("in.txt", "one\n");
-    const first = await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
-    expect(first.status).toBe(130);
-    expect(first.stderr).toContain(
-      "Batch batch_1 is still running; run the same command again to continue. To cancel it:\n",
-    );
-    expect(first.stderr).toContain("fanout batch --cancel -o out.jsonl\n");
-    const batch = batches.get("batch_1");
-    if (batch !== undefined) batch.looks = 0;
-    looks = 0;
-    expect((await run()).status).toBe(0);
-    expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
-  });
+  it(
+    "leaves the batch running on Ctrl-C, says how to come back, and comes back to it",
+    { tags: ["slow"] },
+    async () => {
+      let looks = 1_000_000;
+      const { batches } = await serve({ looks: () => looks });
+      await folder.write("in.txt", "one\n");
+      const first = await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
+      expect(first.status).toBe(130);
+      expect(first.stderr).toContain(
+        "Batch batch_1 is still running; run the same command again to continue. To cancel it:\n",
+      );
+      expect(first.stderr).toContain("fanout batch --cancel -o out.jsonl\n");
+      const batch = batches.get("batch_1");
+      if (batch !== undefined) batch.looks = 0;
+      looks = 0;
+      expect((await run()).status).toBe(0);
+      expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
+    },
+  );
 
-  it("finds the batch whose creation got no reply", async () => {
+  it("finds the batch whose creation got no reply", { tags: ["slow"] }, async () => {
     let child: ChildProcess | null = null;
     const silent = () => child?.kill("SIGKILL") === true;
     const { batches } = await serve({ silent });
@@ -386,21 +394,25 @@ describe("fanout batch, started again", () => {
     expect([batches.size, server?.count("POST", /files/)]).toEqual([1, 1]);
   });
 
-  it("sends the service tier, also when it cancels a batch whose creation got no answer, and takes another tier for another batch", async () => {
-    let child: ChildProcess | null = null;
-    const { batches } = await serve({ silent: () => child?.kill("SIGKILL") === true, looks: () => 1e9 });
-    await folder.write("in.txt", "one\n");
-    await run([...ARGS, "--service-tier", "batch"], { onStarted: (started) => void (child = started) });
-    child = null;
-    const other = await run();
-    expect([other.status, other.stderr]).toEqual([1, expect.stringContaining("another input or other options")]);
-    expect((await run(["batch", "--cancel", "-o", "out.jsonl"])).status).toBe(0);
-    const created = server?.seen.filter(({ path, method }) => path === "/v1/batches" && method === "POST") ?? [];
-    expect(created.map(({ body }) => JSON.parse(body.toString()).service_tier)).toEqual(["batch", "batch"]);
-    expect(batches.size).toBe(1);
-  });
+  it(
+    "sends the service tier, also when it cancels a batch whose creation got no answer, and takes another tier for another batch",
+    { tags: ["slow"] },
+    async () => {
+      let child: ChildProcess | null = null;
+      const { batches } = await serve({ silent: () => child?.kill("SIGKILL") === true, looks: () => 1e9 });
+      await folder.write("in.txt", "one\n");
+      await run([...ARGS, "--service-tier", "batch"], { onStarted: (started) => void (child = started) });
+      child = null;
+      const other = await run();
+      expect([other.status, other.stderr]).toEqual([1, expect.stringContaining("another input or other options")]);
+      expect((await run(["batch", "--cancel", "-o", "out.jsonl"])).status).toBe(0);
+      const created = server?.seen.filter(({ path, method }) => path === "/v1/batches" && method === "POST") ?? [];
+      expect(created.map(({ body }) => JSON.parse(body.toString()).service_tier)).toEqual(["batch", "batch"]);
+      expect(batches.size).toBe(1);
+    },
+  );
 
-  it("begins a new batch with --fresh, under another key", async () => {
+  it("begins a new batch with --fresh, under another key", { tags: ["slow"] }, async () => {
     const { batches } = await serve();
     await folder.write("in.txt", "one\n");
     await run();
@@ -408,24 +420,28 @@ describe("fanout batch, started again", () => {
     expect(batches.size).toBe(2);
   });
 
-  it("does not replace the answers to another input, but with --fresh or where they were deleted", async () => {
-    const { batches } = await serve();
-    await folder.write("in.txt", "one\n");
-    await run();
-    await folder.write("in.txt", "two\n");
-    const refused = await run();
-    expect([refused.status, batches.size]).toEqual([1, 1]);
-    expect(refused.stderr).toMatch(/^out\.jsonl has the answers to another input.*-o.*--fresh\.$/m);
-    expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "one")]);
-    expect((await run([...ARGS, "--fresh"])).status).toBe(0);
-    expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "two")]);
-    await folder.write("in.txt", "three\n");
-    await rm(join(folder.path, "out.jsonl"));
-    expect((await run()).status).toBe(0);
-    expect([await folder.lines("out.jsonl"), batches.size]).toEqual([[text("row-1", "three")], 3]);
-  });
+  it(
+    "does not replace the answers to another input, but with --fresh or where they were deleted",
+    { tags: ["slow"] },
+    async () => {
+      const { batches } = await serve();
+      await folder.write("in.txt", "one\n");
+      await run();
+      await folder.write("in.txt", "two\n");
+      const refused = await run();
+      expect([refused.status, batches.size]).toEqual([1, 1]);
+      expect(refused.stderr).toMatch(/^out\.jsonl has the answers to another input.*-o.*--fresh\.$/m);
+      expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "one")]);
+      expect((await run([...ARGS, "--fresh"])).status).toBe(0);
+      expect(await folder.lines("out.jsonl")).toEqual([text("row-1", "two")]);
+      await folder.write("in.txt", "three\n");
+      await rm(join(folder.path, "out.jsonl"));
+      expect((await run()).status).toBe(0);
+      expect([await folder.lines("out.jsonl"), batches.size]).toEqual([[text("row-1", "three")], 3]);
+    },
+  );
 
-  it("refuses to forget a batch that runs, but for --fresh", async () => {
+  it("refuses to forget a batch that runs, but for --fresh", { tags: ["slow"] }, async () => {
     const { batches } = await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
     await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
@@ -440,7 +456,7 @@ describe("fanout batch, started again", () => {
     expect(batches.size).toBe(2);
   });
 
-  it("cancels with --cancel, and then writes what is done with status 4", async () => {
+  it("cancels with --cancel, and then writes what is done with status 4", { tags: ["slow"] }, async () => {
     await serve({ looks: () => 1_000_000 });
     await folder.write("in.txt", "one\n");
     await run(ARGS, { onSaid: interruptAt("Batch batch_1: 1 line.") });
@@ -453,7 +469,7 @@ describe("fanout batch, started again", () => {
     expect([again.status, again.stderr]).toEqual([1, expect.stringMatching(/^Batch batch_1 has already ended/)]);
   });
 
-  it("cancels nothing where nothing was begun, and nothing at another server", async () => {
+  it("cancels nothing where nothing was begun, and nothing at another server", { tags: ["slow"] }, async () => {
     await serve();
     const none = await run(["batch", "--cancel", "-o", "out.jsonl"]);
     expect([none.status, none.stderr]).toEqual([
@@ -469,7 +485,7 @@ describe("fanout batch, started again", () => {
     expect(server?.seen.length).toBe(before);
   });
 
-  it("says so where the batch is not this token's, or the state is none", async () => {
+  it("says so where the batch is not this token's, or the state is none", { tags: ["slow"] }, async () => {
     const { batches } = await serve();
     await folder.write("in.txt", "one\n");
     await run();
