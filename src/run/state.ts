@@ -162,7 +162,7 @@ export class EngineState {
   readonly #attempts = new RenewedMap<string, InFlight>();
   readonly #calls = new RenewedMap<number, SingleCall>();
   readonly #tried = new RenewedMap<number, SlotRecord>();
-  /** Groups that their `stopWhen` has stopped while attempts of them are in flight. */
+  /** Groups that have stopped early while attempts of them are in flight. */
   readonly stopped = new RenewedSet<Group>();
   #served = new Set<Group>();
   #sharedOutcomes: SharedOutcome[] = [];

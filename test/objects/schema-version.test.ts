@@ -140,6 +140,45 @@ it("a judge's call of version 1 serves the group that it judges", async () => {
   });
 });
 
+it("the rules of groups of version 2 are one map, and a group without any keeps its header", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const earlier = MIGRATIONS.filter(({ version }) => version <= 2);
+    makeTables(storage.sql, earlier, ["meta", "grp", "single"]);
+    storage.sql.exec("INSERT INTO meta (key, value) VALUES ('schema', '2')");
+    const judge = { kind: "judge", prompt: 'is it "continue"?', model: null, every: 1, shadow: false };
+    const of = (fields: object): string =>
+      JSON.stringify({ header: { count: 2, onLost: "retry", ...fields }, sealed: true });
+    const put = (seq: number, fields: object): void => {
+      storage.sql.exec("INSERT INTO grp (seq, header) VALUES (?, ?)", seq, of({ seq, ...fields }));
+    };
+    put(1, { onError: "continue" });
+    put(2, { onError: "abort", judgeWhen: judge, atLeast: 0.5, notify: { onEnd: true } });
+    put(3, {
+      onError: "continue",
+      ballot: { rule: "majority" },
+      tiers: "strict",
+      stopWhen: { kind: "n_success", n: 1 },
+    });
+    const single = of({ seq: 4, onError: "abort", single: "alone" });
+    storage.sql.exec("INSERT INTO single (seq, header, facts, calls) VALUES (4, ?, '', '')", single);
+
+    const { groups } = new RunStore(storage);
+    const headers = [1, 2, 3, 4].map((seq) => groups.get(seq)?.stored.header);
+    const all = { count: 2, onLost: "retry" };
+    expect(headers).toEqual([
+      { ...all, seq: 1, onError: "continue" },
+      { ...all, seq: 2, notify: { onEnd: true }, rules: { onError: "abort", judgeWhen: judge, atLeast: 0.5 } },
+      {
+        ...all,
+        seq: 3,
+        rules: { ballot: { rule: "majority" }, tiers: "strict", stopWhen: { kind: "n_success", n: 1 } },
+      },
+      { ...all, seq: 4, single: "alone", rules: { onError: "abort" } },
+    ]);
+    expect(groups.get(2)?.stored.sealed).toBe(true);
+  });
+});
+
 it("what few slots have costs no row beside the slot's", async () => {
   await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
     const store = new RunStore(storage);

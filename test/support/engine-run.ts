@@ -180,7 +180,13 @@ export class RunUnderTest {
   }
 
   #open({ calls, concurrency, onError, onLost, deadlineMs }: PlannedGroup): void {
-    this.#start(calls, { concurrency, onError, onLost, deadlineMs, single: null });
+    this.#start(calls, {
+      concurrency,
+      onLost,
+      deadlineMs,
+      single: null,
+      ...(onError === "abort" && { rules: { onError } }),
+    });
   }
 
   #single({ call, onLost }: Extract<Step, { do: "single" }>): void {

@@ -41,7 +41,7 @@ type CallFields = Partial<SlotFacts> & {
 };
 
 export function makeHeader(fields: Partial<GroupHeader> = {}): GroupHeader {
-  const rules = { concurrency: 512, onError: "continue", onLost: "retry", single: null } as const;
+  const rules = { concurrency: 512, onLost: "retry", single: null } as const;
   const bounds = { share: null, deadlineMs: null, models: [null] };
   return { seq: 1, id: "pg-0000000000000-000001", count: 1, openedAtMs: 0, ...rules, ...bounds, ...fields };
 }

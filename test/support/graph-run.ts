@@ -206,7 +206,7 @@ export class GraphUnderTest {
   #open(): void {
     const { pages, models } = this.#pagesFrom(0, []);
     const { tasks, slots: count } = this.#graph;
-    const strict = this.#graph.tiers === undefined ? {} : { tiers: "strict" as const };
+    const strict = this.#graph.tiers === undefined ? {} : { rules: { tiers: "strict" as const } };
     const header = makeHeader({ seq: SEQ, count, models, graph: { tasks: tasks.length }, ...strict });
     this.#rows.putGroup({ ...KEPT, header }, pages);
     this.#rows.putGraph(SEQ, this.#graph);

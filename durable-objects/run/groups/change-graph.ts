@@ -50,7 +50,7 @@ function runningGraph(run: RunState, seq: number, key: string): RunningGraph | R
   )
     return OVER;
   if (compiled.changedBy === key) return { group, compiled, isRepeated: true };
-  if (group.earlyStop !== null || group.judgedStop !== null) return invalid("a graph with stop_when cannot be changed");
+  if (group.stopping !== null) return invalid("a graph with stop_when cannot be changed");
   if (group.early !== null) return invalid("a graph with speculate cannot be changed");
   if (compiled.version > GRAPH_CHANGES_MAX) return invalid(`the graph was changed ${GRAPH_CHANGES_MAX} times already`);
   return { group, compiled, isRepeated: false };

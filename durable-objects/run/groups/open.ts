@@ -6,6 +6,7 @@ import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import { ageOf } from "../../../src/run/leases/age.ts";
 import type { GroupHeader, HeldQuote } from "../../../src/run/group/group.ts";
 import type { Serves } from "../../../src/run/group/serves.ts";
+import { rulesOfRequest } from "../../../src/run/rules/table.ts";
 import { liveAtMs } from "../../../src/run/steps/live-at.ts";
 import { startGraph } from "../../../src/run/steps/end-slot.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
@@ -225,15 +226,14 @@ function storedGroup(
   }: { seq: number; graph: CompiledGraph | null; serves: Serves | null; held: HeldQuote | null },
   nowMs: number,
 ): StoredGroup {
-  const { count, onError, onLost, models, deadlineMs, openKey, hasCustomIds, defaultsJson } = request;
-  const { bodyObjects, batchId, stopWhen, judgeWhen, aggregate, tiers } = request;
+  const { count, onLost, models, deadlineMs, openKey, hasCustomIds, defaultsJson } = request;
+  const { bodyObjects, batchId, aggregate } = request;
   const header: GroupHeader = {
     seq,
     id: groupIdOf(nowMs, seq, groupSalt(run.settings.id)),
     count,
     // Dispatch applies the run's present width to every group, so a group without a cap follows when the width changes.
     concurrency: request.concurrency ?? PARALLEL_MAX,
-    onError,
     onLost,
     ...providerOf(run, request, nowMs),
     single: request.single
@@ -244,14 +244,10 @@ function storedGroup(
     deadlineMs,
     models,
     ...(request.background ? { background: true as const } : {}),
-    ...(stopWhen === undefined ? {} : { stopWhen }),
-    ...(judgeWhen === undefined ? {} : { judgeWhen }),
+    ...rulesOfRequest(request),
     ...(serves === null ? {} : { serves }),
     ...(graph === null ? {} : { graph: shapeOf(graph) }),
-    ...ballotOf(aggregate),
-    ...(tiers === undefined ? {} : { tiers }),
     ...(request.replay === undefined || run.replay === null ? {} : { replay: request.replay }),
-    ...(request.atLeast === undefined ? {} : { atLeast: request.atLeast }),
     ...(request.trace === undefined ? {} : { trace: request.trace }),
     ...(request.notify === undefined ? {} : { notify: request.notify }),
     ...(request.step === undefined ? {} : { step: request.step }),
@@ -278,13 +274,6 @@ function providerOf(run: RunState, request: OpenGroupRequest, nowMs: number): Pi
   const marginMs = ("reason" in target ? undefined : target.batch?.marginMs) ?? null;
   const width = Math.min(concurrency ?? PARALLEL_MAX, run.engine.width);
   return { liveAtMs: liveAtMs({ openedAtMs: nowMs, deadlineMs, count, width, marginMs }) };
-}
-
-/** The vote without whose decision the group ends as `escalated`. */
-function ballotOf(aggregate: OpenGroupRequest["aggregate"]): Pick<GroupHeader, "ballot"> {
-  if (aggregate?.strategy !== "vote" || aggregate.escalatesGroup !== true) return {};
-  const { strategy: _, escalatesGroup: __, escalate: ___, ...ballot } = aggregate;
-  return { ballot };
 }
 
 function shapeOf({ tasks, ordersOnly }: CompiledGraph): NonNullable<GroupHeader["graph"]> {
@@ -352,7 +341,6 @@ function stagedGroup(seq: number, openKey: string, nowMs: number): StoredGroup {
     id: "",
     count: 0,
     concurrency: 1,
-    onError: "continue",
     onLost: "retry",
     single: null,
     share: null,

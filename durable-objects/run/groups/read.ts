@@ -2,9 +2,10 @@
 import { answerChars } from "../../../src/answer.ts";
 import { shownCourse } from "../../../src/run/continuations/tools.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../../../src/run/group/record.ts";
-import { shadowOf, type Group, type GroupHeader, type Paused } from "../../../src/run/group/group.ts";
+import type { Group, GroupHeader, Paused } from "../../../src/run/group/group.ts";
 import type { Speculation } from "../../../src/run/group/early-calls.ts";
 import { isFinalState, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
+import { stoppingOf } from "../../../src/run/rules/table.ts";
 import { shortOf } from "../../../src/run/steps/paused.ts";
 import { waitsBySlot, waitsOf } from "../../../src/run/steps/waiting-for.ts";
 import { RESULTS_REPLY_BYTES_MAX } from "../../../src/limits.ts";
@@ -69,11 +70,12 @@ function pausedOf({ engine }: Groups, paused: Paused): Pick<GroupView, "paused">
   return dimension === null ? {} : { paused: { dimension, sinceMs: paused.sinceMs } };
 }
 
-function stopOf(header: GroupHeader, { saved, drained, judges }: GroupResult): Pick<GroupView, "stop"> {
-  const shadow = shadowOf(header);
-  if (shadow === null) return {};
-  const judged = header.judgeWhen === undefined ? {} : { judges: judges ?? [] };
-  return { stop: { shadow, saved: saved ?? null, hasCancelled: drained?.cause === "stop", ...judged } };
+function stopOf({ rules }: GroupHeader, { saved, drained, judges }: GroupResult): Pick<GroupView, "stop"> {
+  const stopping = stoppingOf(rules);
+  if (stopping === null) return {};
+  const judged = judges === undefined ? {} : { judges };
+  const hasCancelled = drained?.cause === "stop";
+  return { stop: { shadow: stopping.shadow, saved: saved ?? null, hasCancelled, ...judged } };
 }
 
 /** What early calls have come to by now: a graph that has ended knows nothing of those that were in flight then. */

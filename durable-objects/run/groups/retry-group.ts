@@ -9,6 +9,7 @@ import { groupIdOf, groupSalt } from "../../../src/run/queue/group-id.ts";
 import type { Reason } from "../../../src/errors.ts";
 import { OPENED_AT_ONCE_MAX, RETRIES_IN_A_ROW_MAX } from "../../../src/limits.ts";
 import { atOnce, type Sliced } from "../../../src/text/bytes/slices.ts";
+import { rulesOfRetry } from "../../../src/run/rules/table.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
 import type { OpenGroupReply, RetryRequest } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
@@ -97,18 +98,18 @@ const TOO_OFTEN: Reason = {
   param: "id",
 };
 
-/** The request that opens the retry. A group that its rule has stopped is retried to run the cancelled calls. */
+/** What is stored of the retry. */
 function onceMore(
   run: RunState,
   stored: StoredGroup,
   { seq, trace }: { seq: number; trace: RetryRequest["trace"] },
   nowMs: number,
 ): StoredGroup {
-  const { stopWhen: _stop, judgeWhen: _judge, serves: _serves, trace: _before, ...rules } = stored.header;
+  const { rules, serves: _serves, trace: _before, ...kept } = stored.header;
   const id = groupIdOf(nowMs, seq, groupSalt(run.settings.id));
-  const share = rules.share === null ? null : shareOf(run.engine.ledger, rules.count);
-  const traced = trace === undefined ? {} : { trace };
-  const header = { ...rules, seq, id, openedAtMs: nowMs, share, retryOf: rules.id, ...traced };
+  const share = kept.share === null ? null : shareOf(run.engine.ledger, kept.count);
+  const more = { ...rulesOfRetry(rules), ...(trace === undefined ? {} : { trace }) };
+  const header = { ...kept, seq, id, openedAtMs: nowMs, share, retryOf: kept.id, ...more };
   const { bodyObjects, bodiesKey = stored.openKey } = stored;
   return { ...stored, header, ...(bodyObjects === undefined ? {} : { bodiesKey }) };
 }

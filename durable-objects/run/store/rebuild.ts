@@ -4,12 +4,11 @@
  */
 import { Ledger } from "../../../src/run/money/ledger.ts";
 import { readFacts, type ReadPage } from "../../../src/run/queue/call-page.ts";
-import { addAnswer, addVote, endDrainedSlots, isAnswer } from "../../../src/run/steps/end-slot.ts";
+import { endDrainedSlots } from "../../../src/run/steps/end-slot.ts";
 import { enqueueSlots, releaseTiers, setTiers, type Equals } from "../../../src/run/steps/enqueue.ts";
 import type { Group, GroupHeader } from "../../../src/run/group/group.ts";
 import { restoreExtra } from "../../../src/run/steps/hedge-spend.ts";
 import { eventsAfter, RunLog } from "../../../src/run/log.ts";
-import type { SlotRecord } from "../../../src/run/group/record.ts";
 import {
   requeueTried,
   restoreGraph,
@@ -151,7 +150,7 @@ export function reopenGroup(
   for (const { firstIndex, slots } of pages) setTiers(group, firstIndex, slots);
   // What they took and cost was counted in their own groups.
   for (const index of kept) group.restore(index, "completed", 0, nowMs);
-  if (group.ballot !== null) for (const record of store.slots.from(stored.header.seq)) addVote(group, record);
+  restoreEnds(group, store);
   const equals: Equals = new Map();
   for (const { firstIndex, slots } of pages) enqueueSlots(engine, group, firstIndex, slots, equals);
   releaseTiers(engine, group);
@@ -176,10 +175,7 @@ function restoreGroup(
       setTiers(group, firstIndex, readFacts(facts, stored.header.models));
   }
   for (const record of store.slots.states(stored.header.seq)) restoreSlot(engine, group, record, nowMs);
-  if (group.ballot !== null) for (const record of store.slots.from(stored.header.seq)) addVote(group, record);
-  const isJudged = group.earlyStop !== null || group.judgedStop !== null;
-  if (isJudged && group.saved === null && group.drained === null)
-    restoreAnswers(group, store.slots.from(stored.header.seq));
+  restoreEnds(group, store);
   if (mayBeServed(group)) engine.addServed(group);
 }
 
@@ -196,9 +192,10 @@ function restoreService(engine: EngineState, { id, seq, serves }: GroupHeader, r
   callEnded(served, { serves, seq, id }, { state, costNanoUsd: usage?.costNanoUsd ?? 0, text: null });
 }
 
-/** Judges the stored answers anew: had they met the rule, the group's row would say so. */
-function restoreAnswers(group: Group, slots: Iterable<SlotRecord>): void {
-  for (const record of slots) if (isAnswer(group, record)) addAnswer(group, record);
+/** Tells the rules of a group of the slots that have ended: had that met one of them, the group's row would say so. */
+function restoreEnds({ rules, header }: Group, { slots }: Pick<ReadByRebuild, "slots">): void {
+  if (!rules.remembersEnds) return;
+  for (const record of slots.from(header.seq)) rules.slotEnded(record);
 }
 
 function queueFresh(

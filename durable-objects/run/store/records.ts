@@ -1,7 +1,6 @@
 /** What the rows of a run hold. Objects in use hold rows of these shapes: fields may be added, never renamed. */
 import type { Dimension } from "../../../src/errors.ts";
 import type { Amounts } from "../../../src/run/money/ledger.ts";
-import type { TierFailures } from "../../../src/run/answers/tiers.ts";
 import type { AggregateSpec } from "../../../src/run/answers/aggregate.ts";
 import type { ErrorStyle } from "../../../src/contract/fields.ts";
 import type {
@@ -14,6 +13,7 @@ import type {
   Paused,
   Saved,
 } from "../../../src/run/group/group.ts";
+import type { ShownByRules } from "../../../src/run/rules/rule.ts";
 import type { Speculation } from "../../../src/run/group/early-calls.ts";
 import type { TailEvent } from "../../../src/run/log.ts";
 import type { StoredShard } from "../../../src/run/leases/shard.ts";
@@ -44,7 +44,7 @@ export type StoredGroup = {
 };
 
 /** A group's state as its row and its readers need it: how it ended or was stopped, or how far it is. */
-export type GroupResult = {
+export type GroupResult = ShownByRules & {
   status: GroupStatus;
   metrics: GroupMetrics;
   endedAtMs: number | null;
@@ -56,35 +56,26 @@ export type GroupResult = {
   usage?: GroupUsage;
   /** Set once its early stop was met. */
   saved?: Saved;
-  /** Ids of the groups of the calls of its judge; absent = no judge decides. */
-  judges?: readonly string[];
   /** Of a graph with early calls: what they have come to. */
   speculation?: Speculation;
   /** Of a graph: how many of its slots exist, and the ranges of those that do not, each from its first to before its end. */
   graph?: { presentSlots: number; absent: [number, number][] };
-  /** The failed slots of a group with tiers. */
-  tierFailures?: TierFailures;
   /** Slots that ended with recorded answers; absent = none. */
   replayed?: number;
-  /** Of a group with `atLeast` that has ended: the slots that did not complete. */
-  missing?: number[];
   /** Set while it waits for a higher limit of its run. */
   paused?: Paused;
 };
 
 /** The state of a group in memory. */
 export function groupResult(group: Group, nowMs: number): GroupResult {
-  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, tierFailures, judgedStop } = group;
-  const { missing, early } = group;
+  const { status, endedAtMs, drained, parallelGroupId, counts, usage, saved, early } = group;
   const plain = { status, metrics: group.metrics(nowMs), endedAtMs, drained, parallelGroupId, counts, usage };
   const result = {
     ...plain,
     ...(saved === null ? {} : { saved }),
-    ...(judgedStop === null ? {} : { judges: judgedStop.groups }),
+    ...group.rules.shown,
     ...(early === null ? {} : { speculation: early.summary((index) => group.stateOf(index)) }),
-    ...(tierFailures === null ? {} : { tierFailures }),
     ...(group.replayed === 0 ? {} : { replayed: group.replayed }),
-    ...(missing === null ? {} : { missing }),
     ...(group.paused === null ? {} : { paused: group.paused }),
   };
   if (group.graph === null) return result;

@@ -102,6 +102,9 @@ export const MIGRATIONS = [
   // What a group is for was known of judges' calls only.
   ...servesOfJudges("grp"),
   ...servesOfJudges("single"),
+  // The rules of a group were fields beside what every group has.
+  ...rulesTogether("grp"),
+  ...rulesTogether("single"),
 ] as const satisfies readonly Migration[];
 
 /** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */
@@ -126,6 +129,23 @@ function servesOfJudges<const Table extends string>(table: Table) {
       sql: `UPDATE ${table} SET header = json_set(json_remove(header, '$.header.judges'), '$.header.serves',
     json_set(header -> '$.header.judges', '$.as', 'judge'))
     WHERE header -> '$.header.judges' IS NOT NULL`,
+    },
+  ] as const;
+}
+
+/** The statement that makes one map of the rules in the headers of a table. */
+function rulesTogether<const Table extends string>(table: Table) {
+  const names = ["stopWhen", "judgeWhen", "ballot", "tiers", "atLeast", "onError"];
+  const places = names.map((name) => `'$.header.${name}'`).join(", ");
+  const rules = `json_each(header, '$.header') WHERE key IN (${names.map((name) => `'${name}'`).join(", ")})
+    AND value <> 'continue'`;
+  return [
+    {
+      version: 3,
+      table,
+      sql: `UPDATE ${table} SET header = json_set(json_remove(header, ${places}), '$.header.rules',
+    json((SELECT json_group_object(key, header -> ('$.header.' || key)) FROM ${rules})))
+    WHERE EXISTS (SELECT 1 FROM ${rules})`,
     },
   ] as const;
 }

@@ -5,14 +5,13 @@ import type { Dimension, Reason } from "../../errors.ts";
 import type { CallLabels } from "../../labels.ts";
 import type { ErrorStyle, OnExhausted } from "../../contract/fields.ts";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
-import type { Tier, TierMode } from "../../run/answers/tiers.ts";
-import type { StopRule } from "../../run/answers/early-stop.ts";
-import type { JudgeRule } from "../../run/answers/judged-stop.ts";
+import type { Tier } from "../../run/answers/tiers.ts";
 import type { Amounts } from "../../run/money/ledger.ts";
 import type { GroupMetrics, GroupStatus, GroupUsage, HeldQuote, Saved } from "../../run/group/group.ts";
 import type { SlotRecord } from "../../run/group/record.ts";
 import type { Aged } from "../../run/leases/age.ts";
 import type { SlotState } from "../../run/queue/slot.ts";
+import type { RequestedRules } from "../../run/rules/table.ts";
 import type { Waiting, WaitingFor } from "../../run/steps/waiting-for.ts";
 import type { PatchOperation } from "../../run/graph/patch.ts";
 import type { PlanPart } from "../../run/graph/plan/append.ts";
@@ -47,6 +46,7 @@ export type PricedRequest = Pick<OpenGroupRequest, "count" | "onBudget" | "onExh
 
 /** `ageMs` and `sentAtMs` are those of a single call. */
 export type OpenGroupRequest = CallRules &
+  RequestedRules &
   Aged & {
     /** Identifies this request: a repeated request finds the group that the first one opened. */
     openKey: string;
@@ -63,7 +63,6 @@ export type OpenGroupRequest = CallRules &
     hasCustomIds: boolean;
     /** Most attempts in flight at once; null = the run's width. */
     concurrency: number | null;
-    onError: "continue" | "abort";
     /** `refuse`: the group is refused if the budget can never cover all its slots. */
     onBudget: "refuse" | "partial";
     /** Whether each slot may reserve no more than its equal share of what is left when the group opens. */
@@ -79,20 +78,12 @@ export type OpenGroupRequest = CallRules &
     bodyBytes?: number;
     /** The batch of the Batch API whose lines it has: its object is notified of the group's progress. */
     batchId?: string;
-    /** When the group has what its client needs; absent = it runs to its end. */
-    stopWhen?: StopRule;
-    /** The same, if a judge decides. */
-    judgeWhen?: JudgeRule;
     /** What its answers are combined to when it has ended; absent = nothing. */
     aggregate?: AggregateSpec;
-    /** How the tiers of its calls matter; absent = they have none. */
-    tiers?: TierMode;
     /** The epoch of the program that opens it, in a run that records; absent = its answers are not recorded. */
     replay?: { epoch: string };
     /** What its slots do when the budget is used up; absent = the run decides. */
     onExhausted?: OnExhausted;
-    /** The share of its slots that must complete for it to end as completed; absent = all of them. */
-    atLeast?: number;
     /** Set for calls that the gateway makes itself to answer a request: they are not held for a confirmation. */
     isConfirmed?: true;
     /** Where in a trace its client opens it; absent = in none. */

@@ -1,14 +1,10 @@
 /** One group of slots in memory: a byte of state per slot, counters, and the measures its answer reports. */
 import { addTold, type ToldTokens } from "../measures/told-tokens.ts";
 import { Narrowing, type NarrowedBy } from "./narrowing.ts";
-import { Ballot, type BallotRule } from "../answers/ballot.ts";
-import { EarlyStop, type StopRule } from "../answers/early-stop.ts";
-import { JudgedStop, type JudgeRule } from "../answers/judged-stop.ts";
-import { Tiers, withFailures, type TierFailures, type TierMode } from "../answers/tiers.ts";
+import type { Tiers } from "../answers/tiers.ts";
 import { tierOf } from "../graph/tiers.ts";
 import type { Amounts, Limits } from "../money/ledger.ts";
 import type { Reason } from "../../errors.ts";
-import { MISSING_LISTED_MAX } from "../../limits.ts";
 import type { TraceContext } from "../../trace-context.ts";
 import type { Notify } from "../../call.ts";
 import type { CallLabels } from "../../labels.ts";
@@ -17,6 +13,9 @@ import type { GroupGraph } from "./group-graph.ts";
 import { EarlyCalls } from "./early-calls.ts";
 import { ProviderSlots } from "./provider-slots.ts";
 import type { Serves } from "./serves.ts";
+import type { GroupEnding, Stopping } from "../rules/rule.ts";
+import { GroupRules, stoppingOf, type StoredRules } from "../rules/table.ts";
+import { TiersRule } from "../rules/tiers.ts";
 import { isFinalState, mayStep, SLOT_STATES, type SlotState } from "../queue/slot.ts";
 import type { ExtraSpend } from "../measures/totals.ts";
 import { addDuration, noDurations, percentilesOf, type Percentiles } from "../measures/percentiles.ts";
@@ -29,7 +28,6 @@ export type GroupHeader = {
   count: number;
   /** Most attempts of this group in flight at once. */
   concurrency: number;
-  onError: "continue" | "abort";
   /** What follows an attempt whose outcome is unknown: another under a new reservation, or the failure. */
   onLost: "retry" | "fail";
   /** The id of the group whose calls it makes once more; absent = none. */
@@ -49,24 +47,16 @@ export type GroupHeader = {
   share: Limits | null;
   /** The distinct models that the group's requests name; a slot refers to one by its index here. */
   models: readonly (string | null)[];
-  /** When the group has what its client needs and stops; absent = it runs to its end. */
-  stopWhen?: StopRule;
-  /** The same, if a judge decides; at most one of both. */
-  judgeWhen?: JudgeRule;
+  /** What its client asks for beside its calls; absent = nothing. */
+  rules?: StoredRules;
   /** What its call does for another group of the run; absent = it serves none. */
   serves?: Serves;
-  /** The vote of its answers without whose decision it ends as `escalated`; absent = there is none. */
-  ballot?: BallotRule;
-  /** How the tiers of its calls matter; absent = it has none. */
-  tiers?: TierMode;
   /** Set if its answers are recorded and replayed: the epoch of the program that opened it. */
   replay?: { epoch: string };
   /** `pause`: its slots wait when the run's budget is used up; absent = they fail. */
   onExhausted?: "pause";
   /** Set while it awaits its confirmation: its quote is above `confirmOver` of its run. */
   held?: HeldQuote;
-  /** The share of its slots that must complete for it to end as completed; absent = all of them. */
-  atLeast?: number;
   /** Where in a trace its client has opened it; absent = in none. */
   trace?: TraceContext;
   /** What of it the operator's webhook is notified of; absent = nothing, unless its run says otherwise. */
@@ -95,7 +85,7 @@ export type GroupMetrics = {
 
 /**
  * Why no more slots of a group start, and the state in which its queued slots ended. `abort`: one of its own slots
- * failed under `on_error: "abort"`. `stop`: its `stopWhen` was met.
+ * failed under `on_error: "abort"`. `stop`: its early stop was met.
  */
 export type Drained = {
   state: "cancelled" | "failed";
@@ -158,14 +148,10 @@ export class Group {
   #drained: Drained | null = null;
   /** Set while it waits for a higher limit of its run: none of its slots starts. */
   paused: Paused | null = null;
-  /** Judges the answers so far; null = the group has no `stopWhen`. */
-  readonly earlyStop: EarlyStop | null;
-  /** What a judge is asked, and when; null = none decides. */
-  readonly judgedStop: JudgedStop | null;
+  /** What its client asks for beside its calls. */
+  readonly rules: GroupRules;
   /** The calls of a graph that are made before their conditions are known; null = none are. */
   readonly early: EarlyCalls | null;
-  /** The votes of the slots that have ended; null = its status does not depend on votes. */
-  readonly ballot: Ballot | null;
   /** Which of its slots may start, and whose failures matter; null = it has no tiers. */
   readonly tiers: Tiers | null;
   /** Slots that are for batches of their provider; null = the group does not ask for that. */
@@ -182,15 +168,11 @@ export class Group {
 
   constructor(header: GroupHeader, graph: GroupGraph | null = null) {
     this.#header = header;
-    this.earlyStop = header.stopWhen === undefined ? null : new EarlyStop(header.stopWhen, header.count);
-    this.judgedStop = header.judgeWhen === undefined ? null : new JudgedStop(header.judgeWhen, header.count);
-    this.ballot = header.ballot === undefined ? null : new Ballot(header.ballot);
     this.graph = graph;
     const { speculate } = graph?.compiled ?? {};
     this.early = speculate === undefined ? null : new EarlyCalls(speculate.nanoUsd);
-    // The tiers of a graph hold tasks back in its frontier.
-    const mode = graph === null ? header.tiers : "priority";
-    this.tiers = header.tiers === undefined || mode === undefined ? null : new Tiers(mode, header.count);
+    this.rules = new GroupRules(header.rules, this);
+    this.tiers = this.rules.find(TiersRule)?.tiers ?? null;
     this.provider = header.liveAtMs === undefined ? null : new ProviderSlots(header.liveAtMs);
     this.setTaskTiers();
     this.#states = new Uint8Array(header.count);
@@ -274,19 +256,14 @@ export class Group {
     return { ...this.#saved, abortedNanoUsd, netNanoUsd: Math.round(likelyNanoUsd - above) };
   }
 
-  /** Its rule for early stops; null = it has none. */
-  get stopRule(): StopRule | JudgeRule | null {
-    return this.#header.stopWhen ?? this.#header.judgeWhen ?? null;
+  /** How it stops early; null = it runs to its end. */
+  get stopping(): Stopping | null {
+    return stoppingOf(this.#header.rules);
   }
 
-  /** Attempts that may be in flight so that no more answers come than its early stop needs. A graph's tasks are no answers yet. */
-  get stopWidth(): number {
-    const { rule, needed = null, isMet = false } = this.earlyStop ?? {};
-    if (rule === undefined || needed === null || isMet || rule.shadow || rule.hurry === true || this.graph !== null)
-      return Infinity;
-    const { completed, failed } = this.counts;
-    // As many of them may fail as have failed so far.
-    return needed + (completed === 0 ? failed : Math.ceil((needed * failed) / completed));
+  /** Whether its early stop was met, in shadow mode too, or it was stopped for another cause. */
+  get hasStopped(): boolean {
+    return this.#saved !== null || this.#drained !== null;
   }
 
   /** What an answer has cost on average, without what was given up. */
@@ -412,7 +389,7 @@ export class Group {
 
   /** Whether it runs on after its early stop was met. */
   get isShadow(): boolean {
-    return shadowOf(this.#header) === true;
+    return this.stopping?.shadow === true;
   }
 
   /** Notes that the group's `stopWhen` is met, and what that saves. */
@@ -463,49 +440,43 @@ export class Group {
 
   get status(): GroupStatus {
     if (!this.done) return "running";
-    if (this.isUndecided) return "escalated";
-    const isWhole = this.graph?.isWhole ?? true;
-    const { replacedSlots: replaced = 0, unmetSlots: unmet = 0 } = this.graph?.frontier ?? {};
-    // What conditions have skipped is not missing.
-    const wanted = this.presentSlots - unmet;
-    if (isWhole && this.counts.completed + replaced === wanted) return "completed";
-    if (this.#isCancelled) return "cancelled";
-    if ((this.tierFailures?.counts[0] ?? 0) > 0) return "escalated";
+    const ending = this.#ending;
+    const verdict = this.rules.verdict(ending);
+    if (verdict !== null) return verdict === "undecided" ? "escalated" : verdict;
+    if (ending.isComplete) return "completed";
+    if (ending.isCancelled) return "cancelled";
     // What a stop has cancelled is not missing.
-    const failed = this.counts.failed - replaced;
-    const stopped = this.#drained?.cause === "stop";
-    if (stopped && failed + this.counts.skipped - unmet === 0) return "completed";
-    const expected = wanted - (stopped ? this.counts.cancelled : 0);
-    // Divided, because a product like 0.7 * 10 is above 7.
-    if ((this.counts.completed + replaced) / expected >= (this.#header.atLeast ?? Infinity)) return "completed";
+    const { replacedSlots: replaced = 0, unmetSlots: unmet = 0 } = this.graph?.frontier ?? {};
+    const lost = this.counts.failed - replaced + this.counts.skipped - unmet;
+    if (this.#drained?.cause === "stop" && lost === 0) return "completed";
     return this.counts.completed > 0 ? "partial" : "failed";
   }
 
-  /** Indexes of slots that did not complete, in order; the first of them. Null = it runs, or need not say. */
-  get missing(): number[] | null {
-    if (!this.done || this.#header.atLeast === undefined) return null;
-    const missing: number[] = [];
-    for (let index = 0; index < this.#header.count && missing.length < MISSING_LISTED_MAX; index++) {
-      const { frontier } = this.graph ?? {};
-      const isWanted = frontier?.isAbsent(index) !== true && frontier?.isUnmet(index) !== true;
-      if (isWanted && this.stateOf(index) !== "completed") missing.push(index);
-    }
-    return missing;
+  /** How it has ended, as far as its slots say. */
+  get #ending(): GroupEnding {
+    const { completed, cancelled } = this.counts;
+    const { replacedSlots = 0, unmetSlots = 0 } = this.graph?.frontier ?? {};
+    // What conditions have skipped is not missing.
+    const wanted = this.presentSlots - unmetSlots;
+    const answered = completed + replacedSlots;
+    const cause = this.#drained?.cause;
+    return {
+      isComplete: (this.graph?.isWhole ?? true) && answered === wanted,
+      isCancelled: cause === "cancel" && cancelled > 0,
+      answered,
+      expected: wanted - (cause === "stop" ? cancelled : 0),
+    };
   }
 
-  /** Whether it has ended without the decision of its vote. That of a cancelled group says nothing. */
+  /** Whether it has ended without the decision of its vote. */
   get isUndecided(): boolean {
-    return this.ballot !== null && this.done && !this.#isCancelled && !this.ballot.result.decided;
+    return this.done && this.rules.verdict(this.#ending) === "undecided";
   }
 
-  get #isCancelled(): boolean {
-    return this.#drained?.cause === "cancel" && this.counts.cancelled > 0;
-  }
-
-  /** The failed slots by tier; null = the group has no tiers. A task of a graph that an alternative answers for has not failed. */
-  get tierFailures(): TierFailures | null {
-    if (this.tiers === null) return null;
-    return this.graph === null ? this.tiers.failures : withFailures(this.tiers.failures, this.graph.lostTasks());
+  /** False for a slot that does not exist, or that a condition has skipped. */
+  isWanted(index: number): boolean {
+    const { frontier } = this.graph ?? {};
+    return frontier?.isAbsent(index) !== true && frontier?.isUnmet(index) !== true;
   }
 
   /** What has kept it narrower than it may be; null = nothing for long. */
@@ -540,11 +511,6 @@ export class Group {
     const hasFailed = this.stateOf(index) === "failed" && this.graph?.isReplaceable(index) !== true;
     this.tiers?.ended(index, hasFailed);
   }
-}
-
-/** Whether a group with an early stop runs on after it; null = it has none. */
-export function shadowOf({ stopWhen, judgeWhen }: Pick<GroupHeader, "stopWhen" | "judgeWhen">): boolean | null {
-  return (stopWhen ?? judgeWhen)?.shadow ?? null;
 }
 
 /** Three decimals are all that a ratio of milliseconds can mean. */

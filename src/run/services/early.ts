@@ -13,6 +13,8 @@ import type { EngineState } from "../state.ts";
 import type { DueCall, Service } from "./service.ts";
 
 export const early: Service<"early"> = {
+  mayServe: (group) => group.early !== null,
+
   due(served, state, nowMs) {
     if (!mayBegin(served)) return [];
     let priced = 0;

@@ -39,10 +39,14 @@ export type ServiceEnd = EarlyEnd & { text: string | null };
 export type ServiceEffect = { kind: "stop"; rule: string } | { kind: "released"; index: number } | null;
 
 export type Service<Kind extends ServiceKind = ServiceKind> = {
+  /** Whether it may serve a group: that is looked at when one of its slots ends, and after a restart. */
+  mayServe: (group: Group) => boolean;
   /** The calls that are due for a group now. A call that cannot be opened is due again when the group is looked at once more. */
   due: (served: Group, state: EngineState, nowMs: number) => DueCall<Kind>[];
   opened: (served: Group, call: OpenedCall<Kind>) => void;
   ended: (served: Group, call: OpenedCall<Kind>, end: ServiceEnd) => ServiceEffect;
+  /** The number of an open call whose answer may make slots of the group needless: it starts before them. Absent = no call does. */
+  goesFirst?: (served: Group) => number | null;
   /** The numbers of the calls that have not ended, and that the group needs no more. */
   needless: (served: Group) => number[];
   /** What is said of a call that is cancelled because it is needless. */

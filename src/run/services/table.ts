@@ -7,15 +7,25 @@ import { judge } from "./judge.ts";
 import type { DueCall, OpenedCall, Service, ServiceEffect, ServiceEnd } from "./service.ts";
 
 const SERVICES: { readonly [Kind in ServiceKind]: Service<Kind> } = { judge, early };
+const ALL = Object.values(SERVICES);
 
 /** Whether anything may serve a group: it is looked at when one of its slots ends, and after a restart. */
-export function mayBeServed({ judgedStop, early: calls }: Group): boolean {
-  return judgedStop !== null || calls !== null;
+export function mayBeServed(group: Group): boolean {
+  return ALL.some((each) => each.mayServe(group));
+}
+
+/** The number of an open call that starts before the slots of the group; null = there is none. */
+export function callBefore(served: Group): number | null {
+  for (const { goesFirst } of ALL) {
+    const seq = goesFirst?.(served) ?? null;
+    if (seq !== null) return seq;
+  }
+  return null;
 }
 
 /** The calls that are due for a group now. */
 export function dueCalls(served: Group, state: EngineState, nowMs: number): DueCall[] {
-  return Object.values(SERVICES).flatMap<DueCall>((each) => each.due(served, state, nowMs));
+  return ALL.flatMap<DueCall>((each) => each.due(served, state, nowMs));
 }
 
 /** A call that a group needs no more, and what is said of it. */
@@ -23,7 +33,7 @@ export type NeedlessCall = { seq: number; message: string; isGivenUp: boolean };
 
 /** The calls of a group that it needs no more. */
 export function needlessCalls(served: Group): NeedlessCall[] {
-  return Object.values(SERVICES).flatMap(({ needless, needlessMessage: message, isGivenUp }) =>
+  return ALL.flatMap(({ needless, needlessMessage: message, isGivenUp }) =>
     needless(served).map((seq) => ({ seq, message, isGivenUp })),
   );
 }

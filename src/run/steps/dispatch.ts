@@ -41,6 +41,7 @@ import type { TraceContext } from "../../trace-context.ts";
 import { isAtStandardTier, sentTierOf, tieredFacts } from "./sent-tier.ts";
 import { gateTokensOf } from "../leases/tokens.ts";
 import { stoppedAt } from "./blocked.ts";
+import { callBefore } from "../services/table.ts";
 import { mayPause, pauseGroup, resumeGroups, shortOf } from "./paused.ts";
 import { waitAt, type LineWait } from "./waiting.ts";
 
@@ -357,16 +358,17 @@ function barOf(
   if (!isOpen) return "gate";
   if (group === null) return null;
   if (group === undefined || group.inFlight >= group.header.concurrency) return "permit";
-  return yieldsToJudge(state, group) || waitsForStop(state, group, nowMs) ? "permit" : null;
+  return yieldsToService(state, group) || waitsForStop(state, group, nowMs) ? "permit" : null;
 }
 
 /**
- * Whether the last permit is for the judge that is asked whether the group has enough: the slots that it may cancel must not
- * keep it waiting. Whoever executes the group has room before a lane comes for the judge's call.
+ * Whether the last permit is for a call that serves the group: the slots that its answer may cancel must not keep it waiting. Whoever
+ * executes the group has room before a lane comes for that call.
  */
-function yieldsToJudge({ groups, attempts, credits, width }: EngineState, { judgedStop }: Group): boolean {
-  if (judgedStop === null || judgedStop.openCallSeq === null) return false;
-  const isQueued = groups.get(judgedStop.openCallSeq)?.counts.queued === 1;
+function yieldsToService({ groups, attempts, credits, width }: EngineState, group: Group): boolean {
+  const seq = callBefore(group);
+  if (seq === null) return false;
+  const isQueued = groups.get(seq)?.counts.queued === 1;
   return isQueued && attempts.size + credits.permits >= width - 1;
 }
 

@@ -4,13 +4,11 @@
  * ways in which a queued slot ends.
  */
 import { partsOf } from "../../answer.ts";
-import { ruleText } from "../answers/early-stop.ts";
 import { isBudgetReason } from "../money/admit.ts";
 import { cappedOf } from "../money/capped.ts";
 import type { Outcome } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import { answerLeft, endOfCourse } from "../continuations/table.ts";
-import { votedText } from "../answers/voted-text.ts";
 import { enqueueReady, factsOf, releaseTiers, requeueFollowers } from "./enqueue.ts";
 import { endingOf, type GroupGraph } from "../group/group-graph.ts";
 import type { Advance } from "../graph/frontier.ts";
@@ -22,6 +20,7 @@ import { savedBy } from "./saved.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../group/record.ts";
 import type { RecalledSlot } from "../group/recorded.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
+import type { RuleEffect } from "../rules/rule.ts";
 import { callEnded, mayBeServed } from "../services/table.ts";
 import type { EngineState } from "../state.ts";
 import { reconsider } from "./paused.ts";
@@ -49,10 +48,11 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   const answered = graph === null ? own : graph.endOf(own);
   const ended = end.hasRow === false ? answered : withKey(state, group, answered);
   finishSlot(state, group, ended, end, nowMs);
+  const effects = group.rules.slotEnded(ended);
   const lost = graph === null ? failedOf(ended) : advanceGraph(state, group, graph, ended, nowMs);
   if (end.hasEvent !== false) notifyEscalations(state, group, lost, nowMs);
-  if (lost.length > 0) applyFailureRule(state, group, nowMs);
-  if (isAnswer(group, ended)) applyStopRule(state, group, ended, nowMs);
+  if (lost.length > 0) applyEffects(state, group, group.rules.slotsFailed(), nowMs);
+  applyEffects(state, group, effects, nowMs);
   releaseTiers(state, group);
   if (group.early !== null) state.addServed(group);
   if (!group.done) return;
@@ -86,7 +86,6 @@ function finishSlot(
 ): void {
   group.step(indexOf(record.id), record.state, nowMs);
   group.addEnded(record);
-  addVote(group, record);
   // Ends without a row of their own are counted with their group's, which is applied again after a restart.
   if (startedAtMs === null && hasRow && record.state === "failed" && record.reason !== null)
     state.countRefused(record.reason.reason);
@@ -101,14 +100,6 @@ function handOn(state: EngineState, name: string): void {
   requeueFollowers(state, state.singleFlight.end(name));
   const next = state.singleFlight.passOn(name);
   if (next !== null) state.queue.push(next.bucket, next.id);
-}
-
-/** Counts the vote of a slot that has ended, now or before a restart. One that was cancelled is no member. */
-export function addVote({ ballot }: Group, record: SlotRecord): void {
-  const { id, state: ended, text } = record;
-  if (ballot === null || (ended !== "completed" && ended !== "failed")) return;
-  const voted = votedText({ text: text ?? "", ...partsOf(record) });
-  ballot.add({ index: indexOf(id), id: null, completed: ended === "completed", text: voted });
 }
 
 /** A slot that failed and that nothing answers for. */
@@ -198,7 +189,7 @@ export function changeGraph(
     { ready, skipped: skipped.filter(({ index }) => isQueued(index)), unfed: newlyUnfed },
     nowMs,
   );
-  if (newlyUnfed.some((at) => graph.frontier.isLost(at))) applyFailureRule(state, group, nowMs);
+  if (newlyUnfed.some((at) => graph.frontier.isLost(at))) applyEffects(state, group, group.rules.slotsFailed(), nowMs);
   if (group.done) state.writeGroup(group);
 }
 
@@ -229,29 +220,19 @@ function emitSlotEnd(
   state.log.add(end, group.parallelGroupId, times.endedAtMs);
 }
 
-/** Stops a group with `on_error: "abort"` after one of its slots has failed. */
-function applyFailureRule(state: EngineState, group: Group, nowMs: number): void {
-  if (group.header.onError !== "abort") return;
-  const message = 'an earlier slot failed and on_error is "abort"';
+/** What the rules of a group do because a slot has ended. One that has stopped meanwhile does not stop again. */
+function applyEffects(state: EngineState, group: Group, effects: readonly RuleEffect[], nowMs: number): void {
+  for (const effect of effects) {
+    if (effect.kind === "served") state.addServed(group);
+    else if (effect.kind === "abort") abortGroup(state, group, effect.message, nowMs);
+    else if (!group.hasStopped) stopGroup(state, group, effect.rule, nowMs);
+  }
+}
+
+/** Lets no further slot of a group start, because of those that failed. */
+function abortGroup(state: EngineState, group: Group, message: string, nowMs: number): void {
   const drained = { state: "cancelled", reason: { reason: "cancelled", message }, cause: "abort" } as const;
   drainGroup(state, group, drained, nowMs);
-}
-
-/** Notes an answer for the group's `stopWhen`, and stops the group if it is met by that. */
-function applyStopRule(state: EngineState, group: Group, record: SlotRecord, nowMs: number): void {
-  if (group.saved !== null || group.drained !== null) return;
-  addAnswer(group, record);
-  if (mayBeServed(group)) state.addServed(group);
-  if (group.earlyStop?.isMet === true) stopGroup(state, group, ruleText(group.earlyStop.rule), nowMs);
-}
-
-/** Adds an answer to those that `stopWhen` judges, now or before a restart. */
-export function addAnswer({ earlyStop, judgedStop, graph }: Group, { id, text }: SlotRecord): void {
-  const index = indexOf(id);
-  earlyStop?.completed(index, text ?? "");
-  if (judgedStop === null) return;
-  const task = graph?.compiled.tasks[graph.frontier.taskOf(index)]?.id ?? null;
-  judgedStop.completed({ index, id: task, completed: true, text: text ?? "" });
 }
 
 /**
@@ -276,7 +257,7 @@ function releaseSlot(state: EngineState, group: Group, index: number): void {
 }
 
 /**
- * Stops a group whose `stopWhen` is met: in the transaction of the end that met it, so a restart finds both or neither.
+ * Stops a group whose early stop is met: in the transaction of the end that met it, so a restart finds both or neither.
  * Attempts in flight are given up at the end of the turn (`giveUpStopped`): some of them may be settled in it.
  */
 function stopGroup(state: EngineState, group: Group, rule: string, nowMs: number): void {
@@ -286,12 +267,6 @@ function stopGroup(state: EngineState, group: Group, rule: string, nowMs: number
   const message = `stop_when was met: ${rule}`;
   drainGroup(state, group, { state: "cancelled", reason: { reason: "cancelled", message }, cause: "stop" }, nowMs);
   if (group.inFlight > 0) state.stopped.add(group);
-}
-
-/** Whether `stopWhen` judges a slot: one that completed; of a graph a result of it, and no text for the case of a failure. */
-export function isAnswer({ earlyStop, judgedStop, graph }: Group, { id, state, reason }: SlotRecord): boolean {
-  if ((earlyStop === null && judgedStop === null) || state !== "completed") return false;
-  return graph === null || (reason === null && graph.isSink(indexOf(id)));
 }
 
 /** Ends a slot that dispatch has taken from the queue and refuses: for its budget, or because it has no target. */
@@ -389,7 +364,7 @@ function endFresh(
     if (group.graph === null && !hasEvent && at < last) {
       group.step(indexOf(slotId), end.state, nowMs);
       state.forgetTried(slotId);
-      if (group.ballot !== null) addVote(group, { ...freshRecord(slotId), ...end });
+      if (group.rules.areAny) group.rules.slotEnded({ ...freshRecord(slotId), ...end });
     } else endSlot(state, group, { ...freshRecord(slotId), ...end }, { hasRow: false, hasEvent }, nowMs);
   }
 }

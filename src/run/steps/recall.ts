@@ -43,7 +43,7 @@ function replaySome(state: EngineState, slots: number[], nowMs: number): number[
     const recalled = recallOf(state, slotId);
     if (recalled === null || recalled === "awaited") continue;
     // The end of such a slot may stop its group, whose queued slots must then be in the queue.
-    if (group.earlyStop !== null || group.graph !== null) endQueued(state, new Map([[slotId, recalled]]), nowMs);
+    if (group.rules.mayStop || group.graph !== null) endQueued(state, new Map([[slotId, recalled]]), nowMs);
     else hits.set(slotId, recalled);
   }
   if (hits.size > 0) endQueued(state, hits, nowMs);

@@ -11,7 +11,7 @@ import type { EngineState } from "../state.ts";
 export function savedBy(state: EngineState, group: Group, nowMs: number): Saved {
   const { header, counts } = group;
   // Those that are given up are added when they are.
-  const aborted = group.isShadow && group.stopRule?.inFlight === "abort" ? counts.running : 0;
+  const aborted = group.isShadow && group.stopping?.inFlight === "abort" ? counts.running : 0;
   const saved = { calls: 0, aborted, worstNanoUsd: 0, likelyNanoUsd: 0, atMs: nowMs };
   for (let index = 0, left = counts.queued; left > 0 && index < header.count; index++) {
     if (group.stateOf(index) !== "queued") continue;

@@ -9,17 +9,17 @@ import type { EngineState, InFlight } from "../state.ts";
 
 /** Whether as many attempts of a group are in flight as its early stop may still need. Those that take too long do not count. */
 export function waitsForStop(state: EngineState, group: Group, nowMs: number): boolean {
-  const { stopWidth } = group;
-  if (group.inFlight < stopWidth) return false;
+  const { width } = group.rules;
+  if (group.inFlight < width) return false;
   const stuck = attemptsOf(state, group).filter((inFlight) => isStuck(group, inFlight, nowMs));
-  return group.inFlight - stuck.length >= stopWidth;
+  return group.inFlight - stuck.length >= width;
 }
 
 /** When the next attempt has taken so long that its group starts another one, or gives it up; null = no group waits for that. */
 export function nextPatienceMs(state: EngineState, nowMs: number): number | null {
   let next = Infinity;
   for (const group of state.groups.values()) {
-    const waits = state.stopped.has(group) || (group.counts.queued > 0 && group.inFlight >= group.stopWidth);
+    const waits = state.stopped.has(group) || (group.counts.queued > 0 && group.inFlight >= group.rules.width);
     if (!waits) continue;
     for (const { lease } of attemptsOf(state, group)) {
       const atMs = lease.startedAtMs + patienceMs(group);

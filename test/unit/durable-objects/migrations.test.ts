@@ -61,6 +61,8 @@ const LANDED: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
     "2 course dcef2fd4d174c619",
     "2 grp 1de35b2787997932",
     "2 single f8ddd9b312c83268",
+    "3 grp 5412ccd45846e937",
+    "3 single bb069e0789db589b",
   ],
   gate: ["1 memory 4768b817e4d7982e", "1 metered f5c0e089258283a9", "1 unread bf8aa39e38ffdcbf"],
   directory: [

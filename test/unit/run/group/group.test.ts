@@ -91,7 +91,7 @@ describe("a group's status", () => {
 
   it("is partial or failed, not cancelled, when its failure rule has stopped it", () => {
     const aborted = (states: SlotState[]) => {
-      const group = groupOf(states, { onError: "abort" });
+      const group = groupOf(states, { rules: { onError: "abort" } });
       group.drain({ state: "cancelled", reason: WHY, cause: "abort" });
       return group.status;
     };
@@ -143,7 +143,7 @@ describe("a group's measures", () => {
 
 describe("a group with at_least", () => {
   const ended = (completed: number, others: readonly SlotState[], atLeast: number): Group =>
-    groupOf([...Array.from({ length: completed }, () => "completed" as const), ...others], { atLeast });
+    groupOf([...Array.from({ length: completed }, () => "completed" as const), ...others], { rules: { atLeast } });
   const failed = (count: number): SlotState[] => Array.from({ length: count }, () => "failed");
 
   it("is completed from its share on, whatever the share is as a binary fraction", () => {
@@ -154,9 +154,9 @@ describe("a group with at_least", () => {
   });
 
   it("lists what is missing once it has ended, and nothing otherwise", () => {
-    expect(ended(1, ["failed", "skipped"], 0.3).missing).toEqual([1, 2]);
-    expect(ended(1, ["failed", "running"], 0.3).missing).toBeNull();
-    expect(groupOf(["completed", "failed"]).missing).toBeNull();
+    expect(ended(1, ["failed", "skipped"], 0.3).rules.shown.missing).toEqual([1, 2]);
+    expect(ended(1, ["failed", "running"], 0.3).rules.shown.missing).toBeUndefined();
+    expect(groupOf(["completed", "failed"]).rules.shown.missing).toBeUndefined();
     expect(groupResult(ended(2, [], 0.5), 3).missing).toEqual([]);
   });
 

@@ -8,6 +8,7 @@ import { enqueueSlots, type Equals } from "../../../../src/run/steps/enqueue.ts"
 import { expireLeases, settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";
+import type { GroupHeader } from "../../../../src/run/group/group.ts";
 import { LEASE_TTL_MS } from "../../../../src/limits.ts";
 import { alike, failure, makeFacts, makeHeader, success, TestEngine } from "../../../support/engine.ts";
 
@@ -16,7 +17,7 @@ const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 const EQUAL = { dedupeKey: "k" };
 
 /** Two equal slots of one group, the first of which runs. */
-function pair(options: ConstructorParameters<typeof TestEngine>[0] = {}, fields: { onError?: "abort" } = {}) {
+function pair(options: ConstructorParameters<typeof TestEngine>[0] = {}, fields: Pick<GroupHeader, "rules"> = {}) {
   const engine = new TestEngine(options);
   const group = engine.open(alike(2, EQUAL), fields);
   expect(engine.startAll(0)).toEqual(["1:0"]);
@@ -208,7 +209,7 @@ describe("equal calls", () => {
   it("share a final failure, to which each group applies its own failure rule", () => {
     const engine = new TestEngine({ width: 2 });
     const lenient = engine.open([EQUAL, {}]);
-    const strict = engine.open([{ ...EQUAL, priority: 4 }, {}], { onError: "abort" });
+    const strict = engine.open([{ ...EQUAL, priority: 4 }, {}], { rules: { onError: "abort" } });
     expect(engine.startAll(0)).toEqual(["2:0", "1:1"]);
     settle(engine.state, `${slotIdOf(2, 0)}.1`, failure("rejected"), 10);
     expect([strict.status, strict.drained?.cause, strict.counts.cancelled]).toEqual(["failed", "abort", 1]);
@@ -216,7 +217,7 @@ describe("equal calls", () => {
   });
 
   it("share a final failure within a group that stops at the first", () => {
-    const { group, state } = pair({}, { onError: "abort" });
+    const { group, state } = pair({}, { rules: { onError: "abort" } });
     settle(state, `${FIRST}.1`, failure("rejected"), 10);
     expect([group.status, group.counts.failed, group.counts.cancelled]).toEqual(["failed", 1, 1]);
     expect([state.queue.readyCount, group.endedAtMs]).toEqual([0, 10]);

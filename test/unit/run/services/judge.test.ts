@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { JudgeRule } from "../../../../src/run/answers/judged-stop.ts";
 import { Group } from "../../../../src/run/group/group.ts";
+import { JudgedStopRule } from "../../../../src/run/rules/judged-stop.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import { callEnded, callOpened, dueCalls, mayBeServed, needlessCalls } from "../../../../src/run/services/table.ts";
 import { EngineState } from "../../../../src/run/state.ts";
@@ -24,13 +25,14 @@ const state = new EngineState(
   { ledger: new Ledger(NO_LIMITS), width: 2, windowMs: 50 },
   { random: () => 0, factsOf: () => makeFacts(), targetOf: () => null },
 );
+const stopOf = ({ rules }: Group) => rules.find(JudgedStopRule)?.judged;
 const dueFor = (group: Group) => dueCalls(group, state, 0);
 
 /** A group of two slots, of which the first has answered. */
 function answered(rule: Partial<JudgeRule> = {}): Group {
-  const group = new Group(makeHeader({ seq: 4, id: "pg-4", count: 2, judgeWhen: { ...RULE, ...rule } }));
+  const group = new Group(makeHeader({ seq: 4, id: "pg-4", count: 2, rules: { judgeWhen: { ...RULE, ...rule } } }));
   group.restore(0, "completed", 1, 0);
-  group.judgedStop?.completed({ index: 0, id: null, completed: true, text: "first" });
+  stopOf(group)?.completed({ index: 0, id: null, completed: true, text: "first" });
   return group;
 }
 
@@ -50,7 +52,7 @@ describe("the call of a judge", () => {
     const group = answered();
     callOpened(group, CALL);
     callEnded(group, CALL, FOUND);
-    group.judgedStop?.completed({ index: 1, id: null, completed: true, text: "second" });
+    stopOf(group)?.completed({ index: 1, id: null, completed: true, text: "second" });
     expect(dueFor(group).map(({ name }) => name)).toEqual(["stop pg-4 1"]);
   });
 
@@ -67,7 +69,7 @@ describe("the call of a judge", () => {
     const stops = (end: Parameters<typeof callEnded>[2]) => {
       const group = answered();
       callOpened(group, CALL);
-      return [callEnded(group, CALL, end), group.judgedStop?.openCallSeq];
+      return [callEnded(group, CALL, end), stopOf(group)?.openCallSeq];
     };
     expect(stops(ENOUGH)).toEqual([{ kind: "stop", rule: "judge pg-7" }, null]);
     expect(stops({ ...ENOUGH, text: '{"enough": false}' })).toEqual([null, null]);

@@ -385,7 +385,7 @@ describe("when the budget is short", () => {
 
   it("the first refusal stops a group that aborts on errors", () => {
     const engine = new TestEngine({ limits: { usd: 300 } });
-    const group = engine.open([{ promptBytes: 2_000 }, {}, {}], { onError: "abort" });
+    const group = engine.open([{ promptBytes: 2_000 }, {}, {}], { rules: { onError: "abort" } });
     expect(engine.startAll(0)).toEqual([]);
     expect(group.counts).toMatchObject({ failed: 1, cancelled: 2 });
     expect(group.status).toBe("failed");

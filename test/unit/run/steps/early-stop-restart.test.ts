@@ -33,7 +33,12 @@ function played(rule: StopRule, answers: readonly (string | null)[], crashes: Re
   const builder = new CallPageBuilder({});
   for (const _ of answers) builder.add({ body: { prompt: "p" }, facts: makeFacts() });
   const page = builder.flush();
-  const header = makeHeader({ count: answers.length, models: builder.models, stopWhen: rule, concurrency: 3 });
+  const header = makeHeader({
+    count: answers.length,
+    models: builder.models,
+    rules: { stopWhen: rule },
+    concurrency: 3,
+  });
   const rows = new Rows();
   const kept = { openKey: "open 1", detach: true, errorStyle: "bracket", named: false } as const;
   rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, page === null ? [] : [page]);

@@ -17,7 +17,7 @@ const WORST_NANO_USD = 300;
 
 function opened(rule: StopRule, { slots = 10, width = 4, fields = {} } = {}) {
   const engine = new TestEngine({ width });
-  const group = engine.open(alike(slots, { promptBytes: 92, ...fields }), { stopWhen: rule });
+  const group = engine.open(alike(slots, { promptBytes: 92, ...fields }), { rules: { stopWhen: rule } });
   engine.startAll(0);
   return { engine, group };
 }
@@ -50,7 +50,7 @@ describe("a group whose early stop is met", () => {
 
   it("charges what was seen of the streams that it stops where an abort costs that, and counts that as the price of the stop", () => {
     const engine = new TestEngine({ width: 3, limits: { usd: 10_000 }, targets: [makeTarget({ abortCost: "seen" })] });
-    const group = engine.open(alike(4, { promptBytes: 92 }), { stopWhen: SUCCESSES(1) });
+    const group = engine.open(alike(4, { promptBytes: 92 }), { rules: { stopWhen: SUCCESSES(1) } });
     engine.startAll(0);
     end(engine, 0);
     for (const nowMs of [50, 51]) giveUpStopped(engine.state, nowMs);
@@ -231,12 +231,12 @@ describe("the width of a group near its early stop", () => {
   it("follows the answers: fewer are needed after each, and more where votes disagree or calls fail", () => {
     const { engine, group } = opened(QUORUM, { width: 6 });
     end(engine, 0, said("yes"));
-    expect(group.stopWidth).toBe(2);
+    expect(group.rules.width).toBe(2);
     end(engine, 1, said("no"));
     // Two more for "yes" are three of four.
-    expect(group.stopWidth).toBe(2);
+    expect(group.rules.width).toBe(2);
     end(engine, 2, failure("rejected"));
-    expect(group.stopWidth).toBe(3);
+    expect(group.rules.width).toBe(3);
   });
 
   it("does not count an attempt that is stuck: another one starts", () => {

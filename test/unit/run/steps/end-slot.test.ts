@@ -130,7 +130,7 @@ const WAYS: Record<string, Way> = {
     followers: "shared",
   },
   "failed by its attempt, which aborts its group": {
-    from: () => running({ onError: "abort" }),
+    from: () => running({ rules: { onError: "abort" } }),
     act: endOf(failure("rejected")),
     state: "failed",
     row: { attempts: 1 },
@@ -171,7 +171,7 @@ const WAYS: Record<string, Way> = {
     followers: "refused",
   },
   "refused, which aborts its group": {
-    from: () => fresh({ onError: "abort" }),
+    from: () => fresh({ rules: { onError: "abort" } }),
     act: refuse,
     state: "failed",
     row: { attempts: 0 },
@@ -309,7 +309,7 @@ const WAYS: Record<string, Way> = {
     events: [{ ...completed, ...NEVER, model: "gpt-x-2026" }],
   },
   "failed with the outcome of an equal slot, which aborts its group": {
-    from: () => following({ onError: "abort" }),
+    from: () => following({ rules: { onError: "abort" } }),
     act: ({ engine }) => void settle(engine.state, `${slotIdOf(2, 0)}.1`, failure("rejected"), AT_MS),
     state: "failed",
     row: { attempts: 0, costNanoUsd: 0 },

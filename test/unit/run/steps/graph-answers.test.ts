@@ -1,6 +1,6 @@
 /** Which slots of a graph `stop_when` judges, now and after a restart, and which of its failures are escalations. */
 import { describe, expect, it } from "vitest";
-import { isAnswer } from "../../../../src/run/steps/end-slot.ts";
+import { isAnswer } from "../../../../src/run/rules/rule.ts";
 import { GroupGraph } from "../../../../src/run/group/group-graph.ts";
 import { Group } from "../../../../src/run/group/group.ts";
 import { freshRecord } from "../../../../src/run/group/record.ts";
@@ -18,7 +18,7 @@ function groupOf(): { group: Group; graph: GroupGraph } {
   const compiled = valid(TASKS).graph;
   const graph = new GroupGraph(compiled, 1, { countElements: () => ({ ok: true, count: 0 }), outputOf: () => null });
   const stopWhen = { kind: "n_success", n: 1, shadow: false } as const;
-  return { group: new Group(makeHeader({ seq: 1, count: 3, stopWhen, tiers: "priority" }), graph), graph };
+  return { group: new Group(makeHeader({ seq: 1, count: 3, rules: { stopWhen, tiers: "priority" } }), graph), graph };
 }
 
 const completed = (index: number) => ({ ...freshRecord(slotIdOf(1, index)), state: "completed" as const, text: "x" });
@@ -47,9 +47,9 @@ describe("the failure of a task with alternatives", () => {
     };
     end(0, "completed");
     end(1, "failed");
-    const before = group.tierFailures;
+    const before = group.rules.shown.tierFailures;
     end(2, ending);
-    return { before, after: group.tierFailures, status: group.status };
+    return { before, after: group.rules.shown.tierFailures, status: group.status };
   };
 
   it("is none while an alternative may answer, nor when one has", () => {

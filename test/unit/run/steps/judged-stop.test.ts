@@ -1,6 +1,6 @@
 /** The verdict of a judge in the engine: what it stops, and what a restart knows of it. */
 import { describe, expect, it } from "vitest";
-import type { JudgeRule } from "../../../../src/run/answers/judged-stop.ts";
+import type { JudgedStop, JudgeRule } from "../../../../src/run/answers/judged-stop.ts";
 import { Ledger, NO_LIMITS } from "../../../../src/run/money/ledger.ts";
 import type { Outcome } from "../../../../src/call.ts";
 import { CallPageBuilder, readFacts } from "../../../../src/run/queue/call-page.ts";
@@ -9,6 +9,7 @@ import { dispatch } from "../../../../src/run/steps/dispatch.ts";
 import { enqueueSlots } from "../../../../src/run/steps/enqueue.ts";
 import type { Group, GroupHeader } from "../../../../src/run/group/group.ts";
 import { workerOf } from "../../../../src/run/leases/shard.ts";
+import { JudgedStopRule } from "../../../../src/run/rules/judged-stop.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { slotIdOf } from "../../../../src/run/queue/slot.ts";
 import { EngineState, type EngineDeps } from "../../../../src/run/state.ts";
@@ -45,10 +46,14 @@ class Judged {
   state = new EngineState({ ledger: new Ledger({ ...NO_LIMITS }), width: 3, windowMs: 50 }, deps);
 
   constructor(rule: JudgeRule = RULE) {
-    this.#open(makeHeader({ seq: 1, count: 10, concurrency: 2, judgeWhen: rule }));
+    this.#open(makeHeader({ seq: 1, count: 10, concurrency: 2, rules: { judgeWhen: rule } }));
     this.start();
     this.end(1, 0, answer("first"));
     this.ask(2);
+  }
+
+  get stop(): JudgedStop | undefined {
+    return this.group.rules.find(JudgedStopRule)?.judged;
   }
 
   get group(): Group {
@@ -58,9 +63,9 @@ class Judged {
   }
 
   ask(seq: number): void {
-    const answers = this.group.judgedStop?.answers ?? 0;
+    const answers = this.stop?.answers ?? 0;
     this.#open(makeHeader({ seq, id: `pg-${seq}`, count: 1, serves: { seq: 1, as: "judge", answers } }));
-    this.group.judgedStop?.callOpened({ seq, id: `pg-${seq}`, answers });
+    this.stop?.callOpened({ seq, id: `pg-${seq}`, answers });
     this.start();
   }
 
@@ -114,9 +119,9 @@ describe("the verdict of a judge", () => {
   ])("%s lets the group go on, and another be asked for after the next answer", (_, outcome) => {
     const judged = new Judged();
     judged.end(2, 0, outcome);
-    expect([judged.group.drained, judged.group.judgedStop?.isDue]).toEqual([null, false]);
+    expect([judged.group.drained, judged.stop?.isDue]).toEqual([null, false]);
     judged.end(1, 1, answer("second"));
-    expect(judged.group.judgedStop?.isDue).toBe(true);
+    expect(judged.stop?.isDue).toBe(true);
     expect([...judged.state.takeServed()]).toEqual([judged.group]);
   });
 });
@@ -125,7 +130,7 @@ describe("after a restart", () => {
   it("the call of a judge in flight is awaited, and no other asked for", () => {
     const judged = new Judged();
     judged.crash();
-    expect([judged.group.judgedStop?.openCallSeq, judged.group.judgedStop?.isDue]).toEqual([2, false]);
+    expect([judged.stop?.openCallSeq, judged.stop?.isDue]).toEqual([2, false]);
     judged.end(2, 0, answer(ENOUGH));
     expect(judged.group.saved?.calls).toBe(7);
   });
@@ -134,12 +139,12 @@ describe("after a restart", () => {
     const judged = new Judged();
     judged.end(2, 0, answer(NOT_YET));
     judged.crash();
-    expect([judged.group.judgedStop?.isDue, judged.group.judgedStop?.groups]).toEqual([false, ["pg-2"]]);
+    expect([judged.stop?.isDue, judged.stop?.groups]).toEqual([false, ["pg-2"]]);
     judged.end(1, 1, answer("second"));
-    expect(judged.group.judgedStop?.isDue).toBe(true);
+    expect(judged.stop?.isDue).toBe(true);
     judged.ask(3);
     judged.crash();
-    expect(judged.group.judgedStop?.groups).toEqual(["pg-2", "pg-3"]);
+    expect(judged.stop?.groups).toEqual(["pg-2", "pg-3"]);
   });
 
   it("a verdict that stopped the group has stopped it", () => {
@@ -158,7 +163,7 @@ describe("the last permit", () => {
     expect(judged.group.inFlight).toBe(2);
     const other = makeHeader({ seq: 5, count: 1, serves: { seq: 1, as: "judge", answers: 1 } });
     enqueueSlots(judged.state, judged.state.openGroup(other), 0, [makeFacts()]);
-    judged.group.judgedStop?.callOpened({ seq: 5, id: "pg-5", answers: 1 });
+    judged.stop?.callOpened({ seq: 5, id: "pg-5", answers: 1 });
     judged.state.setWidth(2);
     settle(judged.state, `${slotIdOf(1, 1)}.1`, answer("second"), 5);
     // Only the Worker of the judged group has room.

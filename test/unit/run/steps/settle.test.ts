@@ -285,7 +285,7 @@ describe("an upstream's Retry-After", () => {
 describe("a group that aborts on errors", () => {
   it("starts nothing more, lets running slots end, and retries nothing", () => {
     const engine = new TestEngine({ width: 2 });
-    const group = engine.open(alike(5), { onError: "abort" });
+    const group = engine.open(alike(5), { rules: { onError: "abort" } });
     engine.startAll(0);
     settle(engine.state, `${FIRST}.1`, failure("rejected"), 10);
     expect(group.counts).toEqual({ queued: 0, running: 1, completed: 0, failed: 1, skipped: 0, cancelled: 3 });
@@ -296,7 +296,7 @@ describe("a group that aborts on errors", () => {
 
   it("still records the answers of its running slots", () => {
     const engine = new TestEngine({ width: 2 });
-    const group = engine.open(alike(3), { onError: "abort" });
+    const group = engine.open(alike(3), { rules: { onError: "abort" } });
     engine.startAll(0);
     settle(engine.state, `${FIRST}.1`, failure("rejected"), 10);
     settle(engine.state, `${FIRST + 1}.1`, success(), 20);

@@ -28,7 +28,12 @@ function played(slots: readonly Slot[], crashes: ReadonlySet<number>) {
   const builder = new CallPageBuilder({});
   for (const index of slots.keys()) builder.add({ body: { prompt: "p" }, facts: factsOf(index) });
   const page = builder.flush();
-  const header = makeHeader({ count: slots.length, models: builder.models, tiers: "strict", concurrency: 3 });
+  const header = makeHeader({
+    count: slots.length,
+    models: builder.models,
+    rules: { tiers: "strict" },
+    concurrency: 3,
+  });
   const rows = new Rows();
   const kept = { openKey: "open 1", detach: true, errorStyle: "bracket", named: false } as const;
   rows.putGroup({ header, defaultsJson: "{}", sealed: true, ...kept }, page === null ? [] : [page]);

@@ -13,11 +13,11 @@ import { failure, success, TestEngine } from "../../../support/engine.ts";
 const STOPPED: Reason = { reason: "cancelled", message: "by the test" };
 
 /** A group of slots of these tiers at an upstream that takes one attempt. */
-function opened(tiers: readonly (0 | 1 | 2)[], fields: Partial<GroupHeader> = {}, width = 8) {
+function opened(tiers: readonly (0 | 1 | 2)[], { rules, ...fields }: Partial<GroupHeader> = {}, width = 8) {
   const engine = new TestEngine({ width });
   const group = engine.open(
     tiers.map((tier) => ({ tier, ...(tier === 2 ? {} : { priority: tier === 0 ? 4 : 3 }) })),
-    { tiers: "strict", ...fields },
+    { rules: { tiers: "strict", ...rules }, ...fields },
   );
   releaseTiers(engine.state, group);
   return { engine, group };
@@ -68,12 +68,12 @@ describe("strict tiers", () => {
     expireQueued(late.engine.state, null, 100);
     expect(late.group.counts).toMatchObject({ running: 1, failed: 2 });
     expect(late.engine.startAll(110)).toEqual([]);
-    const stopped = opened([0, 1, 2], { stopWhen: { kind: "n_success", n: 1, shadow: false } });
+    const stopped = opened([0, 1, 2], { rules: { stopWhen: { kind: "n_success", n: 1, shadow: false } } });
     stopped.engine.startAll(0);
     end(stopped.engine, 0);
     giveUpStopped(stopped.engine.state, 50);
     expect([stopped.group.status, stopped.group.saved?.calls]).toEqual(["completed", 2]);
-    const aborted = opened([0, 1, 2], { onError: "abort" });
+    const aborted = opened([0, 1, 2], { rules: { onError: "abort" } });
     aborted.engine.startAll(0);
     end(aborted.engine, 0, failure("rejected"));
     expect([aborted.group.status, aborted.group.counts.cancelled]).toEqual(["escalated", 2]);
@@ -87,7 +87,7 @@ describe("strict tiers", () => {
 });
 
 it("a group whose tiers only order starts all of them", () => {
-  const { engine, group } = opened([1, 0, 2], { tiers: "priority" });
+  const { engine, group } = opened([1, 0, 2], { rules: { tiers: "priority" } });
   expect(engine.startAll(0)).toEqual(["1:1", "1:0", "1:2"]);
   end(engine, 0, failure("rejected"));
   end(engine, 1);

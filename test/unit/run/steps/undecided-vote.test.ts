@@ -70,7 +70,7 @@ class Played {
 
 /** Runs the group; the object dies after each end whose number is in `crashes`. Returns its stored status. */
 function statusOf(answers: readonly (string | null)[], ballot: BallotRule, crashes: readonly number[] = []) {
-  const played = new Played(answers, { ballot });
+  const played = new Played(answers, { rules: { ballot } });
   for (let ends = 0; played.group !== undefined && !played.group.done; ends++) {
     played.end(ends);
     played.rows.commit(played.state, ends, false);
@@ -99,7 +99,7 @@ describe("a group with a vote that escalates", () => {
   });
 
   it("is cancelled if it is cancelled, and no vote of what has ended by then", () => {
-    const played = new Played(["a", "b", "c", "d"], { ballot: majority, concurrency: 1 });
+    const played = new Played(["a", "b", "c", "d"], { rules: { ballot: majority }, concurrency: 1 });
     played.end(1);
     cancelGroup(played.state, played.group ?? fail(), { reason: "cancelled", message: "by the test" }, 2);
     played.state.attempts.forEach(({ lease }) => settle(played.state, lease.attemptId, answerOf("b"), 3));
@@ -108,7 +108,7 @@ describe("a group with a vote that escalates", () => {
 
   it("counts calls that its deadline has ended as failed", () => {
     const unanimous: BallotRule = { comparison, rule: "unanimous" };
-    const played = new Played(["a", "a"], { ballot: unanimous, concurrency: 1, deadlineMs: 100 });
+    const played = new Played(["a", "a"], { rules: { ballot: unanimous }, concurrency: 1, deadlineMs: 100 });
     played.end(1);
     expireQueued(played.state, null, 100);
     expect([played.group?.counts.failed, played.group?.status]).toEqual([1, "escalated"]);

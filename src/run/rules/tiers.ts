@@ -1,0 +1,42 @@
+/** Tiers of the group's calls: which of them may start, and what their failures mean for its end. */
+import { Tiers, withFailures, type TierFailures, type TierMode } from "../answers/tiers.ts";
+import type { ActiveRule, GroupEnding, Rule, RuledGroup, ShownByRules } from "./rule.ts";
+
+/** How the tiers of its calls matter; absent = it has none. */
+export type TiersFacts = { tiers?: TierMode };
+
+export const tiers: Rule<TiersFacts, TiersFacts> = {
+  stored: kept,
+  again: kept,
+  of: ({ tiers: mode }, group) => (mode === undefined ? null : new TiersRule(mode, group)),
+};
+
+function kept({ tiers: mode }: TiersFacts): TiersFacts {
+  return mode === undefined ? {} : { tiers: mode };
+}
+
+export class TiersRule implements ActiveRule {
+  readonly tiers: Tiers;
+  readonly #group: RuledGroup;
+
+  constructor(mode: TierMode, group: RuledGroup) {
+    this.#group = group;
+    // The tiers of a graph hold tasks back in its frontier.
+    this.tiers = new Tiers(group.graph === null ? mode : "priority", group.header.count);
+  }
+
+  /** The failed slots by tier. A task of a graph that an alternative answers for has not failed. */
+  get failures(): TierFailures {
+    const { graph } = this.#group;
+    return graph === null ? this.tiers.failures : withFailures(this.tiers.failures, graph.lostTasks());
+  }
+
+  /** A call of the most important tier has failed. */
+  onGroupEnd({ isComplete, isCancelled }: GroupEnding): "escalated" | null {
+    return !isComplete && !isCancelled && (this.failures.counts[0] ?? 0) > 0 ? "escalated" : null;
+  }
+
+  shown(): ShownByRules {
+    return { tierFailures: this.failures };
+  }
+}
