@@ -2,6 +2,7 @@
 import { partsOf } from "../answer.ts";
 import type { AnswerParts, CallBody, CallFacts, CallRules, Lease, Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
+import { patienceOf } from "../run/leases/single-call.ts";
 import { attemptCall } from "./attempt.ts";
 import { RepairedCall, violated } from "./checks/repaired-call.ts";
 import { executeCall, clientOutcome, type CallDeps, type CallUsage } from "./call.ts";
@@ -31,8 +32,7 @@ export async function makeCall(
   const { end, usage } = await executeCall(
     {
       ...call,
-      waitsForGate: call.deadlineMs !== null,
-      waitsForWidth: call.deadlineMs === null,
+      ...patienceOf(call.deadlineMs),
       mayUseCredit: mayUseCredit(call),
     },
     async (attempt) => {

@@ -100,6 +100,14 @@ export class Upstreams {
     return false;
   }
 
+  /** Whether anything may wait at a gate, or for a model there: false for a run whose calls all find room. `lentAt`: as `lent` of `waitOf`. */
+  mayMakeWait(nowMs: number, lentAt: (gate: string) => number): boolean {
+    for (const [name, gate] of this.#gates) {
+      if (gate.models.isAny || gate.waitOf(nowMs, lentAt(name)) !== null) return true;
+    }
+    return false;
+  }
+
   /** Lets nothing start before its gate has replied: an earlier instance of the run may have waited there. */
   waitForReplies(): void {
     for (const [, gate] of this.shared()) gate.waitForReply();

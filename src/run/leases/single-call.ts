@@ -4,6 +4,14 @@ import type { Position, Target } from "./shard.ts";
 import type { TimesOfCall } from "../measures/totals.ts";
 import type { WindowGroup, WindowPosition } from "./concurrency-window.ts";
 
+/**
+ * What a call of `/query` waits for rather than fail: with a deadline for its gate. Without one its client gets the upstream's error
+ * after `max_attempts`, but a key whose width is limited makes it wait while it is young.
+ */
+export function patienceOf(deadlineMs: number | null): { waitsForGate: boolean; waitsForWidth: boolean } {
+  return { waitsForGate: deadlineMs !== null, waitsForWidth: deadlineMs === null };
+}
+
 export type SingleCall = {
   callId: string;
   /** Number of the attempt to make, from 1. */

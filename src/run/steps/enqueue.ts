@@ -1,7 +1,7 @@
 /** How work enters the queue: the slots of stored groups, single calls, and followers that lost their leader. */
 import { TIER_DEFAULT } from "../answers/tiers.ts";
 import type { InstanceLabel, WindowGroup, WindowPosition } from "../leases/concurrency-window.ts";
-import type { SingleCall } from "../leases/single-call.ts";
+import { patienceOf, type SingleCall } from "../leases/single-call.ts";
 import { nextFacts } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import { nameOf, type BucketKey } from "../queue/queue.ts";
@@ -239,7 +239,11 @@ export function factsOf({ deps, tried }: EngineState, group: Group, index: numbe
 export function bucketOf(state: EngineState, group: Group, facts: SlotFacts, position?: Position): BucketKey {
   const asked = state.targetOf(group.header, facts);
   const target = asked === null ? null : sendable(asked, facts);
-  if (target !== null) addTarget(state, target, position);
+  if (target !== null) {
+    addTarget(state, target, position);
+    const { single, deadlineMs } = group.header;
+    if (single !== null && !patienceOf(deadlineMs).waitsForGate) sendAnyway(state, lineOf(target, position));
+  }
   const rankOf = group.graph?.rankOf;
   return {
     ...(rankOf === undefined ? {} : { rankOf }),

@@ -2,8 +2,9 @@
 import type { Outcome } from "../../call.ts";
 import { isRetryable } from "../../errors.ts";
 import { BATCH_ATTEMPTS_MAX, BATCH_FAILED_ATTEMPTS_MAX, STOPPED_ATTEMPTS_MAX } from "../../limits.ts";
-import type { SingleCall } from "../leases/single-call.ts";
-import { gatesOf } from "./dispatch.ts";
+import { patienceOf, type SingleCall } from "../leases/single-call.ts";
+import { gatesOf, timeoutOf } from "./dispatch.ts";
+import { factsOf } from "./enqueue.ts";
 import { attemptsBefore } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import { isViolation } from "../group/schema-check.ts";
@@ -103,7 +104,8 @@ function sameAgain(
   nowMs: number,
 ): NextAttempt | null {
   const { target, slotId } = lease;
-  const isWaiting = waitsForGate(group, call) || waitsForWidth(state, outcome, { lease, call }, nowMs);
+  const isWaiting =
+    waitsForGate(group, call) || waitsForWidth(state, outcome, { inFlight: { lease, call }, group }, nowMs);
   const waitingMax = isWaiting ? waitingAttemptsMax(outcome) : null;
   if (waitingMax !== null && lease.attempt >= waitingMax) return null;
   // The gate decides when the key is tried again.
@@ -153,13 +155,10 @@ function attemptsMaxOf(
   return group?.header.background === true ? backgroundAttemptsMax(outcome, attemptsMax) : attemptsMax;
 }
 
-/**
- * Whether a call waits for its gate rather than fail. A client that waits for a single call and names no deadline gets the
- * upstream's error after `max_attempts`, as from the upstream itself.
- */
+/** Whether a call waits for its gate rather than fail. */
 function waitsForGate(group: Group | undefined, call: SingleCall | null): boolean {
   if (group === undefined) return call?.waitsForGate === true;
-  return group.header.single === null || group.header.deadlineMs !== null;
+  return group.header.single === null || patienceOf(group.header.deadlineMs).waitsForGate;
 }
 
 /**
@@ -167,14 +166,26 @@ function waitsForGate(group: Group | undefined, call: SingleCall | null): boolea
  * key works for others, and the gate sets the pace.
  */
 function waitsForWidth(
-  { upstreams }: EngineState,
+  state: EngineState,
   { class: failureClass, stop }: Failure,
-  { lease, call }: Pick<InFlight, "lease" | "call">,
+  { inFlight, group }: { inFlight: Pick<InFlight, "lease" | "call">; group: Group | undefined },
   nowMs: number,
 ): boolean {
-  const isYoung = call !== null && nowMs < (call.waitsForWidthUntilMs ?? -Infinity);
-  if (!isYoung || failureClass !== "rate_limited" || stop !== undefined) return false;
-  return upstreams.get(lease.target.gate)?.isShrunk === true;
+  if (failureClass !== "rate_limited" || stop !== undefined) return false;
+  if (state.upstreams.get(inFlight.lease.target.gate)?.isShrunk !== true) return false;
+  return nowMs < youngUntilMs(state, inFlight, group);
+}
+
+/** Until when a single call waits for a key whose width is limited. */
+function youngUntilMs(
+  state: EngineState,
+  { lease, call }: Pick<InFlight, "lease" | "call">,
+  group: Group | undefined,
+): number {
+  if (group === undefined) return call?.waitsForWidthUntilMs ?? -Infinity;
+  const { single, deadlineMs, openedAtMs } = group.header;
+  if (single === null || !patienceOf(deadlineMs).waitsForWidth) return -Infinity;
+  return openedAtMs + timeoutOf(factsOf(state, group, 0), lease.target);
 }
 
 function addUncounted({ uncounted }: Group, slotId: number): void {

@@ -3,38 +3,65 @@ import type { CallFacts } from "../../call.ts";
 import type { Reason } from "../../errors.ts";
 import type { ClassDemand, WorkClass } from "../../gate/wire.ts";
 import { RETRY_AFTER_MAX_MS, STOPPED_FIRST_WAIT_MS, STOPPED_WAIT_MS } from "../../limits.ts";
-import type { SingleCall } from "../leases/single-call.ts";
+import { patienceOf, type SingleCall } from "../leases/single-call.ts";
 import { factsOf } from "./enqueue.ts";
 import type { Group } from "../group/group.ts";
 import { headOf, type Bucket } from "../queue/queue.ts";
 import { lineOf } from "../gates/route-keys.ts";
-import { indexOf } from "../queue/slot.ts";
+import { sendable } from "../gates/sendable.ts";
+import { indexOf, slotIdOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { GateWait, Stop } from "../gates/gate-client.ts";
 import { gateTokensOf } from "../leases/tokens.ts";
+
+/** A single call that is queued, by its Worker or as a group of one. */
+type QueuedCall = { line: string; upstream: string; deadlineAtMs: number | null; waitsForGate: boolean };
 
 /**
  * Why a single call that waits at its gate ends now; null = it goes on waiting, or does not wait there. Its client gets the
  * error at once when waiting cannot help: the gate lets nothing start before the call's deadline; or the call has none, and
  * the key does not work or would be ready later than the longest Retry-After that is obeyed.
  */
-export function endAtGate(state: EngineState, call: SingleCall, nowMs: number): Reason | null {
-  const { target, deadlineMs, queuedAtMs } = call;
-  const wait = waitAt(state, lineOf(target, call.position), nowMs);
+export function endAtGate(
+  state: EngineState,
+  { line, upstream, deadlineAtMs, waitsForGate }: QueuedCall,
+  nowMs: number,
+): Reason | null {
+  const wait = waitAt(state, line, nowMs);
   if (wait === null) return null;
-  const deadlineAtMs = deadlineMs === null ? nowMs + RETRY_AFTER_MAX_MS : queuedAtMs + deadlineMs;
-  const isTooLate = wait.readyAtMs !== null && wait.readyAtMs > deadlineAtMs;
-  const isHopeless = wait.reason === "stopped" && call.waitsForGate !== true;
-  return isTooLate || isHopeless || nowMs >= deadlineAtMs ? gateReason(state, target.upstream, wait, nowMs) : null;
+  const latestMs = deadlineAtMs ?? nowMs + RETRY_AFTER_MAX_MS;
+  const isTooLate = wait.readyAtMs !== null && wait.readyAtMs > latestMs;
+  const isHopeless = wait.reason === "stopped" && !waitsForGate;
+  return isTooLate || isHopeless || nowMs >= latestMs ? gateReason(state, upstream, wait, nowMs) : null;
+}
+
+/** A call that its Worker has queued. */
+export function queuedCall({ target, position, deadlineMs, queuedAtMs, waitsForGate }: SingleCall): QueuedCall {
+  const deadlineAtMs = deadlineMs === null ? null : queuedAtMs + deadlineMs;
+  const line = lineOf(target, position);
+  return { line, upstream: target.upstream, deadlineAtMs, waitsForGate: waitsForGate === true };
+}
+
+/** A queued call that is stored as a group of one; null = the configuration has nowhere to send it. */
+export function queuedSingle(state: EngineState, group: Group): QueuedCall | null {
+  const { seq, deadlineMs, openedAtMs } = group.header;
+  const facts = factsOf(state, group, 0);
+  const asked = state.targetOf(group.header, facts);
+  if (asked === null) return null;
+  const target = sendable(asked, facts);
+  const line = lineOf(target, state.tried.get(slotIdOf(seq, 0))?.position);
+  const deadlineAtMs = deadlineMs === null ? null : openedAtMs + deadlineMs;
+  return { line, upstream: target.upstream, deadlineAtMs, ...patienceOf(deadlineMs) };
 }
 
 /**
- * Why a group with a deadline ends now: none of its calls is in flight, and the rate limits of their keys let none start before the
+ * Why a batch with a deadline ends now: none of its calls is in flight, and the rate limits of their keys let none start before the
  * deadline. Null = one may start. A key that does not work may be repaired at any time, and a width grows: nobody knows their time.
  */
 export function tooLateReason(state: EngineState, group: Group, nowMs: number): Reason | null {
   const { header, counts, inFlight, mayStart, provider } = group;
-  if (header.deadlineMs === null || counts.queued === 0 || inFlight > 0 || !mayStart || provider !== null) return null;
+  if (header.single !== null || header.deadlineMs === null) return null;
+  if (counts.queued === 0 || inFlight > 0 || !mayStart || provider !== null) return null;
   const deadlineAtMs = header.openedAtMs + header.deadlineMs;
   let first: LineWait | null = null;
   for (const line of state.queue.upstreamsOf(header.seq)) {
@@ -66,11 +93,11 @@ function stoppedReason(upstream: string, { reason: upstreamCode, message }: Stop
   return { reason: "upstream_error", upstream, status: null, message: text, retryable: true, upstreamCode };
 }
 
-/** When a group without a deadline ends because the keys that its slots wait for do not work; null = it need not end. */
+/** When a batch without a deadline ends because the keys that its slots wait for do not work; null = it need not end. */
 export function stoppedEndMs(state: EngineState, group: Group, nowMs: number): { atMs: number; reason: Reason } | null {
   const { header, counts } = group;
-  if (header.deadlineMs !== null || header.background === true || counts.queued === 0 || group.inFlight > 0)
-    return null;
+  if (header.single !== null || header.deadlineMs !== null || header.background === true) return null;
+  if (counts.queued === 0 || group.inFlight > 0) return null;
   if (!state.upstreams.hasStop) return null;
   let end: { atMs: number; reason: Reason } | null = null;
   for (const line of state.queue.upstreamsOf(header.seq)) {
@@ -78,7 +105,7 @@ export function stoppedEndMs(state: EngineState, group: Group, nowMs: number): {
     const stop = wait === null ? null : (state.upstreams.get(wait.gate)?.stop ?? null);
     // Slots that wait elsewhere may start.
     if (wait === null || stop === null) return null;
-    const waitMs = header.single !== null ? 0 : counts.completed > 0 ? STOPPED_WAIT_MS : STOPPED_FIRST_WAIT_MS;
+    const waitMs = counts.completed > 0 ? STOPPED_WAIT_MS : STOPPED_FIRST_WAIT_MS;
     const atMs = Math.max(stop.sinceMs, header.openedAtMs) + waitMs;
     if (end === null || atMs > end.atMs) end = { atMs, reason: stoppedReason(wait.gate, stop) };
   }

@@ -4,7 +4,8 @@ import type { Outcome } from "../../../../src/call.ts";
 import { expireQueued } from "../../../../src/run/steps/deadline.ts";
 import { nextReadyMs, sleepsAtGates } from "../../../../src/run/steps/next-ready.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
-import { slotIdOf } from "../../../../src/run/queue/slot.ts";
+import type { GroupHeader } from "../../../../src/run/group/group.ts";
+import { slotIdOf, type SlotFacts } from "../../../../src/run/queue/slot.ts";
 import {
   dueExchanges,
   dueLeaves,
@@ -364,6 +365,80 @@ describe("a single call that waits at a gate", () => {
     expect([expireQueued(engine.state, null, 3), engine.startAll(3)]).toEqual([[], ["second"]]);
     expect(settle(engine.state, "second.1", STOP, 4)?.retryInMs).toBeNull();
     expect(engine.startAll(5)).toEqual([]);
+  });
+});
+
+describe("a single call that is stored as a group of one", () => {
+  const stored = (engine: TestEngine, header: Partial<GroupHeader> = {}, facts: Partial<SlotFacts> = {}) =>
+    engine.open([facts], { single: "alone", ...header });
+
+  it("uses up no attempt by a 429 of a key whose width is limited, until it is as old as its timeout", () => {
+    for (const [gateClass, timeoutMs, attempts] of [
+      ["open", 3_600_000, 3],
+      ["shrunk", 3_600_000, GATE_ATTEMPTS_MAX],
+      // Its attempts start at 0 s, 5 s and 10 s and fail 1 ms later: the first two use up none, the three others all.
+      ["shrunk", 5_002, 5],
+      ["shrunk", 5_001, 4],
+    ] as const) {
+      const engine = gated({ targets: [makeTarget({ timeoutMs: 3_600_000 })] });
+      const group = stored(engine, {}, { timeoutMs });
+      for (let nowMs = 0; !group.done && (group.attempts[0] ?? 0) < 100; nowMs += 5_000) {
+        if (nowMs === 0) engine.state.upstreams.add(makeTarget());
+        exchange(engine, makeGrant({ class: gateClass }), nowMs);
+        engine.startAll(nowMs);
+        settleAll(engine, failure("rate_limited"), nowMs + 1);
+        exchange(engine, makeGrant({ class: gateClass }), nowMs + 1);
+      }
+      expect([gateClass, timeoutMs, group.attempts[0]]).toEqual([gateClass, timeoutMs, attempts]);
+      expect(group.counts.failed).toBe(1);
+    }
+  });
+
+  it("is refused with 429 as soon as its deadline cannot be met", () => {
+    const engine = gated();
+    engine.state.upstreams.add(makeTarget()).cool(10_000, "width");
+    const [early, late] = [stored(engine, { deadlineMs: 10_000 }), stored(engine, { deadlineMs: 9_999 })];
+    expireQueued(engine.state, null, 0);
+    expect([early.done, late.done]).toEqual([false, true]);
+    const reason = { reason: "upstream_rate_limited", upstream: "acme", retryAfterMs: 10_000 };
+    expect(late.drained?.reason).toMatchObject(reason);
+  });
+
+  it("without a deadline waits as long as a Retry-After is obeyed", () => {
+    const engine = gated();
+    engine.state.upstreams.add(makeTarget()).cool(RETRY_AFTER_MAX_MS + 1, "requests_per_minute");
+    const group = stored(engine);
+    expireQueued(engine.state, null, 1);
+    expect(group.done).toBe(false);
+    expireQueued(engine.state, null, 0);
+    expect(group.drained?.reason).toMatchObject({ reason: "upstream_rate_limited" });
+  });
+
+  it("is sent with a key that does not work, and gets the upstream's error at once, unless it names a deadline", () => {
+    const engine = gated();
+    const first = stored(engine);
+    engine.startAll(0);
+    settleAll(engine, STOP, 1);
+    expect([first.done, first.attempts[0]]).toEqual([true, 1]);
+    const patient = stored(engine, { deadlineMs: 600_000 }, { priority: 0 });
+    expireQueued(engine.state, null, 2);
+    expect([patient.done, engine.startAll(2)]).toEqual([false, []]);
+    const second = stored(engine);
+    expireQueued(engine.state, null, 3);
+    expect(engine.startAll(3)).toEqual([`${second.header.seq}:0`]);
+    settleAll(engine, STOP, 4);
+    expect([second.done, patient.done, engine.startAll(5)]).toEqual([true, false, []]);
+  });
+
+  it("ends at once if its key stops working while it waits", () => {
+    const engine = gated({ width: 1 });
+    engine.call("first", 0);
+    engine.startAll(0);
+    const group = stored(engine);
+    settleAll(engine, STOP, 1);
+    expireQueued(engine.state, null, 1);
+    expect(group.drained?.reason).toMatchObject({ reason: "upstream_error", upstreamCode: "invalid_key" });
+    expect(nextReadyMs(engine.state, 1)).not.toBe(1);
   });
 });
 
