@@ -15,6 +15,7 @@ import { CASSETTE_COMPARED_MAX, TOKEN_CACHE_MAX } from "../../src/limits.ts";
 import type { CassetteApi, Taken, TapeFacts, TapeLine, TapeUse } from "../../src/objects/methods/cassette-api.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import type { Objects } from "../../src/objects/address.ts";
+import { BoundedMap } from "../../src/renewed/bounded-map.ts";
 import { TapeStore, type Use } from "./store.ts";
 
 export class CassetteObject extends DurableObject<Objects> implements CassetteApi {
@@ -22,8 +23,8 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
   readonly #store: TapeStore;
   readonly #name: string;
   readonly #objects: Objects;
-  /** Runs by their trees' roots, oldest first: a run never changes its tree. */
-  readonly #roots = new Map<string, string>();
+  /** The roots of the trees of runs: a run never changes its tree. */
+  readonly #roots = new BoundedMap<string, string>(TOKEN_CACHE_MAX);
 
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
@@ -116,8 +117,6 @@ export class CassetteObject extends DurableObject<Objects> implements CassetteAp
     const root = await new RunCaller(this.#objects, runId).callWithRetry<string | null>((run) => run.rootRun());
     if (root === null) return runId;
     this.#roots.set(runId, root);
-    const [oldest] = this.#roots.keys();
-    if (this.#roots.size > TOKEN_CACHE_MAX && oldest !== undefined) this.#roots.delete(oldest);
     return root;
   }
 }

@@ -8,6 +8,7 @@ import {
   CASSETTE_USES_MAX,
 } from "../../src/limits.ts";
 import type { TapeFacts, TapeLine } from "../../src/objects/methods/cassette-api.ts";
+import { BoundedMap } from "../../src/renewed/bounded-map.ts";
 import { Tables } from "../schema-version.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
@@ -16,8 +17,8 @@ export type Use = { session: string; attempt: string; key: string };
 
 export class TapeStore {
   readonly #sql: SqlStorage;
-  /** By session, then key: how many answers it has had. The least recently used first. */
-  readonly #had = new Map<string, Map<string, number>>();
+  /** By session, then key: how many answers it has had. */
+  readonly #had = new BoundedMap<string, Map<string, number>>(SESSIONS_IN_MEMORY);
   #uses: number;
   #facts: TapeFacts;
 
@@ -151,10 +152,7 @@ export class TapeStore {
       const query = "SELECT key, MAX(n) AS n FROM had WHERE session = ? GROUP BY key";
       for (const { key, n } of this.#sql.exec<{ key: string; n: number }>(query, session)) had.set(key, n);
     }
-    this.#had.delete(session);
     this.#had.set(session, had);
-    const [oldest] = this.#had.keys();
-    if (this.#had.size > SESSIONS_IN_MEMORY && oldest !== undefined) this.#had.delete(oldest);
     return had;
   }
 

@@ -5,6 +5,7 @@
 import { answerChars } from "../../../src/answer.ts";
 import { ANSWERS_ASKED_MAX, ANSWERS_READY_CHARS_MAX, RECORDED_ANSWERS_MAX } from "../../../src/limits.ts";
 import type { AnswersWanted, NamedAnswer } from "../../../src/objects/methods/replay.ts";
+import { BoundedMap } from "../../../src/renewed/bounded-map.ts";
 
 /** What is wanted, and by which calls of which epoch. */
 export type AnswersAsked = AnswersWanted & { epoch: string; calls: string[] };
@@ -27,12 +28,12 @@ export class OtherRun {
   /** Oldest first: answers that have come and were not taken yet. What nobody takes any more is dropped, and requested again if needed. */
   readonly #ready = new Map<string, NamedAnswer[]>();
   #readyChars = 0;
-  /** Oldest first: what the other run has no (further) answer of. */
-  readonly #missing = new Set<string>();
-  /** Oldest first: the answers that were taken, which need not be in the run's own rows yet. */
-  readonly #taken = new Map<string, string[]>();
-  /** Oldest first: how often the other run sent an answer that the epoch had had. */
-  readonly #repeats = new Map<string, number>();
+  /** What the other run has no (further) answer of. */
+  readonly #missing = new BoundedMap<string, true>(RECORDED_ANSWERS_MAX);
+  /** The answers that were taken, which need not be in the run's own rows yet. */
+  readonly #taken = new BoundedMap<string, string[]>(RECORDED_ANSWERS_MAX);
+  /** How often the other run sent an answer that the epoch had had. */
+  readonly #repeats = new BoundedMap<string, number>(RECORDED_ANSWERS_MAX);
   #isRequesting = false;
 
   constructor(deps: OtherRunDeps) {
@@ -81,8 +82,6 @@ export class OtherRun {
   hadAlready({ epoch, key }: { epoch: string; key: string }): void {
     const name = `${epoch} ${key}`;
     this.#repeats.set(name, (this.#repeats.get(name) ?? 0) + 1);
-    const [oldest] = this.#repeats.keys();
-    if (this.#repeats.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#repeats.delete(oldest);
   }
 
   #namesOf(name: string, waiters: ReadonlySet<string>): string[] {
@@ -94,8 +93,6 @@ export class OtherRun {
     const taken = this.#taken.get(name);
     if (taken !== undefined) taken.push(id);
     else this.#taken.set(name, [id]);
-    const [oldest] = this.#taken.keys();
-    if (this.#taken.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#taken.delete(oldest);
   }
 
   /** Requests answers until nothing is wanted any more. Never rejects. */
@@ -123,10 +120,7 @@ export class OtherRun {
     if (answers === null) return;
     this.#wanted.delete(name);
     if (answers.length > 0) this.#keep(name, answers);
-    if (answers.length >= count) return;
-    this.#missing.add(name);
-    const [oldest] = this.#missing;
-    if (this.#missing.size > RECORDED_ANSWERS_MAX && oldest !== undefined) this.#missing.delete(oldest);
+    if (answers.length < count) this.#missing.set(name, true);
   }
 
   /** Keeps answers for those that wait, who look again at once: older ones are of calls that were cancelled meanwhile. */

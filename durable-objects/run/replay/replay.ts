@@ -9,6 +9,7 @@ import type { SlotRecord } from "../../../src/run/group/record.ts";
 import type { Recall, ReplayDeps } from "../../../src/run/group/recorded.ts";
 import { REPLAYED_CALLS_KEPT } from "../../../src/limits.ts";
 import { recordKey } from "../../../src/recordings/content.ts";
+import { BoundedMap } from "../../../src/renewed/bounded-map.ts";
 import type { NamedAnswer, Recorded, RecordedCall } from "../../../src/objects/methods/replay.ts";
 import type { OtherRun } from "./other-run.ts";
 import { OTHER_RUN, type Recordings } from "./recordings.ts";
@@ -51,8 +52,8 @@ export class RunReplay implements ReplayDeps {
   readonly #waitingSlots = new Set<number>();
   /** By call: looks again. */
   readonly #waitingCalls = new Map<string, (nowMs: number) => void>();
-  /** What single calls were answered lately, oldest first: the request for an answer may be repeated. */
-  readonly #replayed = new Map<string, NamedAnswer>();
+  /** What single calls were answered lately: the request for an answer may be repeated. */
+  readonly #replayed = new BoundedMap<string, NamedAnswer>(REPLAYED_CALLS_KEPT);
 
   constructor(deps: RunReplayDeps) {
     this.#deps = deps;
@@ -130,8 +131,6 @@ export class RunReplay implements ReplayDeps {
     if (!isCopied) this.recordings.callReplayed({ key, epoch }, id);
     const named = { ...answer, id };
     this.#replayed.set(callId, named);
-    const [oldest] = this.#replayed.keys();
-    if (this.#replayed.size > REPLAYED_CALLS_KEPT && oldest !== undefined) this.#replayed.delete(oldest);
     return named;
   }
 
