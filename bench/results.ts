@@ -4,7 +4,8 @@ import { createRequire } from "node:module";
 import { cpus } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
-import { LITELLM_VERSION } from "./peers/environment.ts";
+import { type PeerName, PEERS } from "./peers/table.ts";
+import type { ResultFile } from "./report/data.ts";
 
 const FOLDER = join(import.meta.dirname, "results");
 
@@ -16,8 +17,31 @@ export function writeResult(name: string, text: string): string {
   return path;
 }
 
+/** The gateways of others that take part: Portkey's always does. */
+export function gatewaysOf(peers: readonly PeerName[]): ResultFile["gateways"] {
+  const portkey = {
+    variant: "portkey",
+    title: "Portkey",
+    version: portkeyVersion(),
+    budget: "none",
+    about: PORTKEY_ABOUT,
+  } as const;
+  const others = peers.map((variant) => {
+    const { title, budget, about, install } = PEERS[variant];
+    return { variant, title, version: install.version, budget, about };
+  });
+  return [...others, portkey];
+}
+
 const packageJson = z.object({ version: z.string() });
 const peersJson = z.object({ dependencies: z.object({ "@portkey-ai/gateway": z.string() }) });
+
+const PORTKEY_ABOUT = "Node, from npm, without its console. Its budgets belong to its hosted service";
+
+function portkeyVersion(): string {
+  const require = createRequire(import.meta.url);
+  return peersJson.parse(require("./peers/package.json")).dependencies["@portkey-ai/gateway"];
+}
 
 /** What the figures depend on beside the code. */
 export function machine(): Record<string, string | number> {
@@ -26,15 +50,15 @@ export function machine(): Record<string, string | number> {
   return { cpu: processors[0]?.model ?? "unknown", cores: processors.length, node: process.version, workerd };
 }
 
-/** Versions of what takes part. LiteLLM only does with peers. */
-export function versions(hasPeers: boolean): Record<string, string> {
+/** Versions of what takes part, the peers among them. */
+export function versions(peers: readonly PeerName[]): Record<string, string> {
   const require = createRequire(import.meta.url);
   const versionIn = (path: string): string => packageJson.parse(require(path)).version;
   return {
     fanout: versionIn("../package.json"),
     workerd: packageJson.parse(require("workerd")).version,
     Node: process.version.slice(1),
-    Portkey: peersJson.parse(require("./peers/package.json")).dependencies["@portkey-ai/gateway"],
-    ...(hasPeers ? { LiteLLM: LITELLM_VERSION } : {}),
+    Portkey: portkeyVersion(),
+    ...Object.fromEntries(peers.map((name) => [PEERS[name].title, PEERS[name].install.version])),
   };
 }

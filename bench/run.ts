@@ -1,7 +1,8 @@
 /**
- * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [--peers] [--write-docs] [suite …]`:
+ * `npm run bench` = `node bench/run.ts [--quick] [--rounds=n] [--variants=a,b] [--baseline=path] [--peers[=a,b]]
+ * [--write-docs] [suite …]`:
  * measures the suites named, or all, prints a table of medians for each and writes every raw round to bench/results. `--peers` also
- * measures gateways from PyPI. `--write-docs` measures the suites of docs/benchmarks.md and writes that page and its data.
+ * measures gateways from PyPI, all or those named. `--write-docs` measures the suites of docs/benchmarks.md and writes that page and its data.
  * README.md explains the figures.
  */
 import { resolve } from "node:path";
@@ -14,9 +15,10 @@ import { overshootSuite } from "./field/overshoot.ts";
 import { rateLimitSuite } from "./field/rate-limit.ts";
 import { rerunSuite } from "./field/rerun.ts";
 import { throughputSuite } from "./field/throughput.ts";
-import { textOf, type ResultFile } from "./report/data.ts";
+import { peersIn } from "./peers/table.ts";
+import { failuresOf, textOf, type ResultFile } from "./report/data.ts";
 import { writePages } from "./report/write.ts";
-import { machine, versions, writeResult } from "./results.ts";
+import { gatewaysOf, machine, versions, writeResult } from "./results.ts";
 import { medianOf, runRounds } from "./suite.ts";
 import type { Suite } from "./suite.ts";
 import { batchSuite } from "./suites/batch.ts";
@@ -28,12 +30,13 @@ import { streamSuite } from "./suites/stream.ts";
 import { tableOf } from "./table.ts";
 
 const { values, positionals } = parseArgs({
+  args: process.argv.slice(2).map((arg) => (arg === "--peers" ? "--peers=all" : arg)),
   options: {
     quick: { type: "boolean", default: false },
     rounds: { type: "string" },
     variants: { type: "string" },
     baseline: { type: "string" },
-    peers: { type: "boolean", default: false },
+    peers: { type: "string" },
     "write-docs": { type: "boolean", default: false },
   },
   allowPositionals: true,
@@ -41,7 +44,7 @@ const { values, positionals } = parseArgs({
 const options = {
   quick: values.quick,
   baseline: values.baseline === undefined ? undefined : resolve(values.baseline),
-  peers: values.peers,
+  peers: peersIn(values.peers),
 };
 const suites: Suite[] = [
   batchSuite(options),
@@ -87,7 +90,8 @@ const wanted = values.variants?.split(",");
 const data: ResultFile = {
   at: new Date().toISOString(),
   machine: machine(),
-  versions: versions(values.peers),
+  versions: versions(options.peers),
+  gateways: gatewaysOf(options.peers),
   quick: values.quick,
   rounds,
   suites: [],
@@ -100,6 +104,7 @@ for (const suite of chosen) {
   console.log(
     `\n${suite.title}; medians of ${Math.max(...raw.map(({ round }) => round))} round(s)\n\n${tableOf(table)}\n`,
   );
+  for (const [variant, reason] of failuresOf(raw)) console.log(`${variant} was not measured: ${reason}`);
 }
 console.log(`raw rounds: ${writeResult("bench.json", textOf(data))}`);
 if (values["write-docs"]) writePages(data);

@@ -1,8 +1,7 @@
 /** Single calls on an upstream of 20 ms: what a gateway adds to the latency, and the memory that it takes. */
 import { load } from "../load/load.ts";
-import { startUpstream } from "../servers/servers.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
-import { contenders, NAMES, startContender, type Contender } from "./contenders.ts";
+import { cellOf, contenders, nameOf, startContender, startUpstreamOf, type Contender } from "./contenders.ts";
 
 const LATENCY_MS = 20;
 const CONCURRENCIES = [1, 16, 64];
@@ -19,11 +18,11 @@ export function addedSuite(options: SuiteOptions): Suite {
     about:
       `Single chat completions on an upstream that answers after ${LATENCY_MS} ms, in a closed loop of 1, 16 and 64 clients: the median, the ` +
       "95th, the 99th and the 99.9th percentile of the latency minus the same of calls without a gateway. Processor time is that of the " +
-      "gateway's process per 1,000 calls, and memory is resident, before the first call and after the last.",
-    cells: variants.map((variant) => ({ variant, at: 0, measure: () => measure(variant, msMax) })),
+      "gateway's processes per 1,000 calls, and memory is resident, before the first call and after the last.",
+    cells: variants.map((variant) => ({ ...cellOf(variant, 0), measure: () => measure(variant, msMax) })),
     table: (of) =>
       variants.map((variant) => {
-        const row: Record<string, string> = { gateway: NAMES[variant] };
+        const row: Record<string, string> = { gateway: nameOf(variant) };
         for (const c of CONCURRENCIES) {
           const added = QUANTILES.map((name) => {
             const ms = of(variant, 0, `${name}@${c}`);
@@ -37,13 +36,14 @@ export function addedSuite(options: SuiteOptions): Suite {
         for (const c of CONCURRENCIES) row[`CPU s per 1,000 at ${c}`] = own(`cpu_s@${c}`, 2);
         row["MB idle"] = own("idle_mb", 0);
         row["MB after"] = own("loaded_mb", 0);
+        row["threads"] = own("threads", 0);
         return row;
       }),
   };
 }
 
 async function measure(variant: Contender, msMax: number): Promise<Figures> {
-  await using upstream = await startUpstream({ latencyMs: LATENCY_MS });
+  await using upstream = await startUpstreamOf(variant, { latencyMs: LATENCY_MS, hasShortStreams: true });
   await using started = await startContender(variant, upstream);
   const { server, target } = started;
   const figures: Figures = { idle_mb: server.rssBytes() / 1e6 };
@@ -58,5 +58,5 @@ async function measure(variant: Contender, msMax: number): Promise<Figures> {
     figures[`p999_ms@${concurrency}`] = result.p999Ms;
     figures[`requests@${concurrency}`] = result.requests;
   }
-  return { ...figures, loaded_mb: server.rssBytes() / 1e6 };
+  return { ...figures, loaded_mb: server.rssBytes() / 1e6, threads: server.threads?.() ?? Number.NaN };
 }

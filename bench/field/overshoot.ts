@@ -1,9 +1,10 @@
 /** 1,000 calls over a budget that covers a tenth of them: what the upstream bills beyond it. */
 import { completionBody, MODEL, promptOf } from "../load/prompts.ts";
-import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
-import { openRun, startGateway, startUpstream, takeUpstreamStats } from "../servers/servers.ts";
+import { isPeer, PEERS, type PeerName } from "../peers/table.ts";
+import { openRun, startGateway, takeUpstreamStats } from "../servers/servers.ts";
 import type { Server } from "../servers/process.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
+import { cellOf, startUpstreamOf } from "./contenders.ts";
 import { sendAll, type PoolPlan, type PoolResult } from "./pool.ts";
 
 const CALLS = 1_000;
@@ -17,16 +18,20 @@ const CALL_USD = (12 * PRICES.input + 7 * PRICES.output) / 1e6;
 const CALLS_COVERED = Math.floor(BUDGET_USD / CALL_USD);
 const CAP_TOKENS = 7;
 
-type Variant = "chat" | "batch" | "litellm";
+type Variant = OwnVariant | PeerName;
+type OwnVariant = "chat" | "batch";
 
-const NAMES: Record<Variant, string> = {
+const OWN_NAMES: Record<OwnVariant, string> = {
   chat: "fanout, a `POST /v1/chat/completions` each",
   batch: "fanout, one `POST /batch`",
-  litellm: "LiteLLM proxy, `max_budget` of a deployment",
 };
 
+function nameOf(variant: Variant): string {
+  return isPeer(variant) ? `${PEERS[variant].title}, a ${PEERS[variant].budget} budget` : OWN_NAMES[variant];
+}
+
 export function overshootSuite({ quick, peers }: SuiteOptions): Suite {
-  const variants: Variant[] = ["chat", "batch", ...(peers ? (["litellm"] as const) : [])];
+  const variants: Variant[] = ["chat", "batch", ...peers.filter((name) => PEERS[name].budget !== "none")];
   const widths = quick ? [64] : AT_ONCE;
   return {
     name: "overshoot",
@@ -34,18 +39,19 @@ export function overshootSuite({ quick, peers }: SuiteOptions): Suite {
     title: `${CALLS} calls over a budget of $${BUDGET_USD}, what the upstream bills`,
     about:
       `${CALLS.toLocaleString("en")} calls of $${CALL_USD.toFixed(5)} each, 16, 64 and all at once, over a budget of $${BUDGET_USD} on an upstream that takes ${LATENCY_MS} ms. ` +
-      "The bill is the upstream's own count of calls times their price. LiteLLM's budget is that of a deployment, which it keeps " +
-      "without a database; its budgets of keys need one and were not measured.",
-    cells: variants.map((variant) => ({ variant, at: 0, measure: () => measure(variant, widths) })),
+      `The bill is the upstream's own count of calls times their price. The budget covers ${CALLS_COVERED} calls: fewer answers are calls refused although ` +
+      "the money sufficed. A soft budget compares what was spent before a call, a hard one reserves before a call. LiteLLM's is that of a " +
+      "deployment, which it keeps without a database; its budgets of keys need one and were not measured.",
+    cells: variants.map((variant) => ({ ...cellOf(variant, 0), measure: () => measure(variant, widths) })),
     table: (of) =>
       variants.map((variant) => {
-        const row: Record<string, string> = { gateway: NAMES[variant] };
+        const row: Record<string, string> = { gateway: nameOf(variant) };
         for (const width of widths) {
           const bill = of(variant, 0, `bill_usd@${width}`);
           const beyond = Math.max(0, (bill / BUDGET_USD - 1) * 100);
           row[`${width} at once: bill`] = `$${bill.toFixed(4)}`;
           row[`${width} at once: beyond the budget`] = `${beyond.toFixed(0)} %`;
-          const short = Math.max(0, CALLS_COVERED - of(variant, 0, `answered@${width}`));
+          const short = of(variant, 0, `short@${width}`);
           row[`${width} at once: refused although the money sufficed`] = `${short} of ${CALLS_COVERED}`;
         }
         return row;
@@ -54,37 +60,34 @@ export function overshootSuite({ quick, peers }: SuiteOptions): Suite {
 }
 
 async function measure(variant: Variant, widths: readonly number[]): Promise<Figures> {
-  await using upstream = await startUpstream({ latencyMs: LATENCY_MS });
+  await using upstream = await startUpstreamOf(variant, { latencyMs: LATENCY_MS, hasShortStreams: true });
   const figures: Figures = {};
-  const each = async (spend: (width: number) => Promise<PoolResult>): Promise<Figures> => {
+  const spendAll = async (width: number, spend: () => Promise<PoolResult>): Promise<void> => {
+    await takeUpstreamStats(upstream);
+    const { answered } = await spend();
+    const { requests } = await takeUpstreamStats(upstream);
+    figures[`bill_usd@${width}`] = requests * CALL_USD;
+    figures[`answered@${width}`] = answered;
+    figures[`short@${width}`] = Math.max(0, CALLS_COVERED - answered);
+  };
+  if (isPeer(variant)) {
+    const { start, model } = PEERS[variant];
     for (const width of widths) {
-      await takeUpstreamStats(upstream);
-      const { answered } = await spend(width);
-      const { requests } = await takeUpstreamStats(upstream);
-      figures[`bill_usd@${width}`] = requests * CALL_USD;
-      figures[`answered@${width}`] = answered;
+      await using server = await start({ upstreamUrl: upstream.url, budget: { usd: BUDGET_USD, prices: PRICES } });
+      const url = `${server.url}/v1/chat/completions`;
+      const plan = { url, headers: server.headers, bodies: bodies(model), concurrency: width };
+      await spendAll(width, () => sendAll(plan));
     }
     return figures;
-  };
-  if (variant === "litellm") {
-    const cost = { input_cost_per_token: PRICES.input / 1e6, output_cost_per_token: PRICES.output / 1e6 };
-    const budget = { max_budget: BUDGET_USD, budget_duration: "1d" };
-    // A deployment with a budget of its own for each width.
-    const models = widths.map((width) => ({
-      ...benchModel(upstream.url, { ...cost, ...budget }),
-      name: `${MODEL}-${width}`,
-    }));
-    await using server = await startLitellm({ models });
-    return await each((width) => {
-      const target = { url: `${server.url}/v1/chat/completions`, headers: LITELLM_HEADERS };
-      return sendAll({ ...target, bodies: bodies(`${MODEL}-${width}`), concurrency: width });
-    });
   }
   await using gateway = await startGateway(upstream, { prices: PRICES });
-  return await each(async (width) => {
+  for (const width of widths) {
     const token = await openRun(gateway, { usd: BUDGET_USD });
-    return variant === "batch" ? await asBatch(gateway, token, width) : await sendAll(ofGateway(gateway, token, width));
-  });
+    await spendAll(width, () =>
+      variant === "batch" ? asBatch(gateway, token, width) : sendAll(ofGateway(gateway, token, width)),
+    );
+  }
+  return figures;
 }
 
 function bodies(model: string): string[] {

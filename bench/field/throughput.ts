@@ -1,8 +1,7 @@
 /** Single calls on an instant upstream: the most requests per second whose 99th percentile is within a bound. */
 import { load } from "../load/load.ts";
-import { startUpstream } from "../servers/servers.ts";
 import type { Figures, Suite, SuiteOptions } from "../suite.ts";
-import { contenders, NAMES, startContender, type Contender } from "./contenders.ts";
+import { cellOf, contenders, nameOf, startContender, startUpstreamOf, type Contender } from "./contenders.ts";
 
 /** Clients in the closed loop, level by level. */
 const LEVELS = [1, 2, 4, 8, 16, 32, 64, 128];
@@ -19,10 +18,10 @@ export function throughputSuite(options: SuiteOptions): Suite {
     about:
       `Single chat completions on an upstream that answers at once, in closed loops of ${LEVELS.join(", ")} clients: the most requests per ` +
       "second of a loop whose 99th percentile is at most 5, 10 and 50 ms. 0: no loop is as fast.",
-    cells: variants.map((variant) => ({ variant, at: 0, measure: () => measure(variant, levels, levelMs) })),
+    cells: variants.map((variant) => ({ ...cellOf(variant, 0), measure: () => measure(variant, levels, levelMs) })),
     table: (of) =>
       variants.map((variant) => {
-        const row: Record<string, string> = { gateway: NAMES[variant] };
+        const row: Record<string, string> = { gateway: nameOf(variant) };
         for (const ms of P99_MS) row[`requests/s at p99 ≤ ${ms} ms`] = of(variant, 0, `rps@p99<=${ms}`).toFixed(0);
         row["÷ Portkey at 50 ms"] = (of(variant, 0, "rps@p99<=50") / of("portkey", 0, "rps@p99<=50")).toFixed(2);
         return row;
@@ -31,7 +30,7 @@ export function throughputSuite(options: SuiteOptions): Suite {
 }
 
 async function measure(variant: Contender, levels: readonly number[], levelMs: number): Promise<Figures> {
-  await using upstream = await startUpstream();
+  await using upstream = await startUpstreamOf(variant, { hasShortStreams: true });
   await using started = await startContender(variant, upstream);
   const { target } = started;
   await load({ ...target, concurrency: 16, requests: 1_000, msMax: levelMs });

@@ -20,7 +20,7 @@ export function pacedEnd(hasUsage: boolean): string {
   return `${end}${hasUsage ? event({ choices: [], usage }) : ""}data: [DONE]\n\n`;
 }
 
-/** The times in the content of events, ns, in their order. */
+/** The times in the content of events, ns, in their order. A gateway that writes events anew may escape the brackets. */
 export function writtenAtNs(text: string): bigint[] {
-  return [...text.matchAll(/<(\d+)>/g)].map(([, ns = "0"]) => BigInt(ns));
+  return [...text.matchAll(/(?:<|\\u003c)(\d+)(?:>|\\u003e)/g)].map(([, ns = "0"]) => BigInt(ns));
 }

@@ -31,10 +31,22 @@ export function streamEvents(hasUsage: boolean): string[] {
   ];
 }
 
+/** A completion of the bench as a stream of one event with content, with the usage that it has without a stream. */
+export function shortStreamOf(content: string): string {
+  const head = { id: "chatcmpl-bench", object: "chat.completion.chunk", created: 1_763_712_000, model: MODEL };
+  const usage = { prompt_tokens: 12, completion_tokens: 7, total_tokens: 19 };
+  const events = [
+    { ...head, choices: [{ index: 0, delta: { role: "assistant", content }, finish_reason: null }] },
+    { ...head, choices: [{ index: 0, delta: {}, finish_reason: "stop" }] },
+    { ...head, choices: [], usage },
+  ];
+  return [...events.map((event) => `data: ${JSON.stringify(event)}\n\n`), "data: [DONE]\n\n"].join("");
+}
+
 /** The request for the stream, whose client wants the event with usage or not. */
-export function streamBody(prompt: string, hasUsage: boolean): string {
+export function streamBody(prompt: string, hasUsage: boolean, model = MODEL): string {
   const messages = [{ role: "user", content: prompt }];
-  return JSON.stringify({ model: MODEL, messages, stream: true, stream_options: { include_usage: hasUsage } });
+  return JSON.stringify({ model, messages, stream: true, stream_options: { include_usage: hasUsage } });
 }
 
 export type StreamPlan = LoadPlan & {

@@ -1,10 +1,11 @@
-/** Runs client.py in the peers' environment: a program without a gateway. */
+/** Runs client.py in LiteLLM's environment, which has OpenAI's client: a program without a gateway. */
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { z } from "zod";
 import type { PoolResult } from "../field/pool.ts";
-import { peerProgram } from "./environment.ts";
+import { programOf } from "./environment.ts";
+import { LITELLM_PACKAGE } from "./litellm.ts";
 
 export type GatherPlan = {
   /** Ends in `/v1`. */
@@ -22,6 +23,6 @@ const CLIENT_MS_MAX = 180_000;
 export async function runGather(plan: GatherPlan): Promise<PoolResult> {
   const file = fileURLToPath(new URL("client.py", import.meta.url));
   const args = [file, JSON.stringify(plan)];
-  const { stdout } = await promisify(execFile)(peerProgram("python"), args, { timeout: CLIENT_MS_MAX });
+  const { stdout } = await promisify(execFile)(programOf(LITELLM_PACKAGE, "python"), args, { timeout: CLIENT_MS_MAX });
   return result.parse(JSON.parse(stdout.trim().split("\n").at(-1) ?? ""));
 }

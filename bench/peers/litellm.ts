@@ -4,12 +4,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MODEL } from "../load/prompts.ts";
 import { freePort, startProgram, type Server } from "../servers/process.ts";
-import { peerProgram } from "./environment.ts";
+import { programOf, type Package } from "./environment.ts";
+import { type Peer, PEER_KEY, type PeerOptions } from "./peer.ts";
 
-/** The key of its operator, which every client sends. */
-const MASTER_KEY = "sk-bench-guards-nothing";
+export const LITELLM_PACKAGE: Package = {
+  name: "litellm",
+  version: "1.106.2",
+  extra: "proxy",
+  // Its cache on disk.
+  others: ["diskcache==5.6.3"],
+  pythonMinorMin: 9,
+};
 
-export const LITELLM_HEADERS = { authorization: `Bearer ${MASTER_KEY}` };
+export const LITELLM_HEADERS = { authorization: `Bearer ${PEER_KEY}` };
 
 /** A model of its configuration: `name` is what clients call. */
 export type LitellmModel = { name: string; params: Record<string, unknown> };
@@ -28,25 +35,25 @@ export function benchModel(upstreamUrl: string, params: Record<string, unknown> 
   };
 }
 
-export async function startLitellm({ models, router = {}, settings = {} }: LitellmOptions): Promise<Server> {
-  const program = peerProgram("litellm");
+/** Every JSON text is a YAML text. */
+function configOf({ models, router = {}, settings = {} }: LitellmOptions): string {
+  return JSON.stringify({
+    model_list: models.map(({ name, params }) => ({ model_name: name, litellm_params: params })),
+    router_settings: { num_retries: 0, ...router },
+    litellm_settings: settings,
+    general_settings: { disable_spend_logs: true },
+  });
+}
+
+export async function startLitellm(options: LitellmOptions): Promise<Server> {
+  const program = programOf(LITELLM_PACKAGE, "litellm");
   const folder = mkdtempSync(join(tmpdir(), "fanout-bench-litellm-"));
   const config = join(folder, "config.yaml");
-  const list = models.map(({ name, params }) => ({ model_name: name, litellm_params: params }));
-  // Every JSON text is a YAML text.
-  writeFileSync(
-    config,
-    JSON.stringify({
-      model_list: list,
-      router_settings: { num_retries: 0, ...router },
-      litellm_settings: settings,
-      general_settings: { disable_spend_logs: true },
-    }),
-  );
+  writeFileSync(config, configOf(options));
   const port = await freePort();
   const args = ["--config", config, "--host", "127.0.0.1", "--port", String(port), "--num_workers", "1"];
   const env = {
-    LITELLM_MASTER_KEY: MASTER_KEY,
+    LITELLM_MASTER_KEY: PEER_KEY,
     // Its list of prices is otherwise fetched.
     LITELLM_LOCAL_MODEL_COST_MAP: "True",
     // A line for every request would be measured too.
@@ -75,3 +82,23 @@ export async function startLitellm({ models, router = {}, settings = {} }: Litel
     throw error;
   }
 }
+
+function optionsOf({ upstreamUrl, budget }: PeerOptions): LitellmOptions {
+  if (budget === null) return { models: [benchModel(upstreamUrl)] };
+  const { input, output } = budget.prices;
+  const cost = { input_cost_per_token: input / 1e6, output_cost_per_token: output / 1e6 };
+  return { models: [benchModel(upstreamUrl, { ...cost, max_budget: budget.usd, budget_duration: "1d" })] };
+}
+
+export const litellm: Peer = {
+  title: "LiteLLM",
+  about:
+    "Python, one process with its defaults, no database, no request log. Its budget is `max_budget` of a deployment, in memory",
+  install: LITELLM_PACKAGE,
+  model: MODEL,
+  budget: "soft",
+  rewritesStreams: true,
+  isSlow: true,
+  config: (place) => configOf(optionsOf(place)),
+  start: async (options) => ({ ...(await startLitellm(optionsOf(options))), headers: LITELLM_HEADERS }),
+};

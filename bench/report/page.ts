@@ -1,7 +1,7 @@
 /** docs/benchmarks.md, made from a result file alone. */
 import { CLAIMS, figureOf } from "./claims.ts";
-import { commandOf, comparisonTable } from "./comparison.ts";
-import type { ResultFile } from "./data.ts";
+import { commandOf, comparisonTable, standings } from "./comparison.ts";
+import { failuresOf, type ResultFile } from "./data.ts";
 
 /** The command that measures all of the page and writes it. */
 const PAGE_COMMAND = "npm run bench -- --peers --write-docs";
@@ -18,6 +18,7 @@ const NOT_MEASURED: readonly string[] = [
   "**LiteLLM's library budget** (`litellm.max_budget`). In this version it counted none of the bench's calls, which says nothing " +
     "of its proxy.",
   "**LiteLLM with several processes, or its cache in Redis.** Every gateway here has one process and its defaults.",
+  "**Budgets of rolter's keys.** They are those of virtual keys, which need its control plane.",
   "**Portkey's budgets and cache.** They belong to its hosted service; the package from npm was measured without them.",
   "**Gateways that no package registry has as a program**, such as those that come as a container or download their binary.",
   "**Networks and larger machines.** Upstream, gateway and clients share the machine below.",
@@ -38,13 +39,24 @@ export function benchmarksPage(data: ResultFile): string {
     "",
     "Upstream, gateway and clients share the cores, so seconds depend on the machine as much as on the code: compare figures of one table",
     "with each other, and with no other machine's. fanout reserves and settles every call in a run with a limit in each dimension, with",
-    "its state on disk; Portkey and LiteLLM relay without a ledger, except in the suite `overshoot`.",
+    `its state on disk. ${budgetsOf(data)}`,
     "",
     "## Beside other gateways",
     "",
-    `\`npm run bench -- --peers SUITE\` measures one row; without \`--peers\`, LiteLLM is left out.`,
+    "`npm run bench -- --peers SUITE` measures one row, and `--peers=a,b` names the gateways; without `--peers`, only Portkey is beside.",
     "",
     comparisonTable(data),
+    "",
+    "| gateway | version | budget | what it is, and how it is configured here |",
+    "|---|---|---|---|",
+    ...data.gateways.map(({ title, version, budget, about }) => `| ${title} | ${version} | ${budget} | ${about} |`),
+    "",
+    "## Who is ahead",
+    "",
+    "Written from the figures above: two are level if they differ by at most 5 %. A gateway that is named nowhere in a line was not",
+    "measured there, or has nothing of the kind.",
+    "",
+    ...standings(data).map((line) => `- ${line}`),
     "",
     ...data.suites.flatMap((suite) => section(suite)),
     "## What README claims",
@@ -61,6 +73,26 @@ export function benchmarksPage(data: ResultFile): string {
     ...NOT_MEASURED.map((item) => `- ${item}`),
     "",
   ].join("\n");
+}
+
+/** Which of the others keep what, in a sentence or two. */
+function budgetsOf({ gateways }: ResultFile): string {
+  const named = (budget: string): string[] =>
+    gateways.filter((gateway) => gateway.budget === budget).map(({ title }) => title);
+  const said = (names: readonly string[], does: string, doMany: string): string[] => {
+    const last = names.at(-1);
+    if (last === undefined) return [];
+    return [names.length === 1 ? `${last} ${does}.` : `${names.slice(0, -1).join(", ")} and ${last} ${doMany}.`];
+  };
+  return [
+    ...said(named("hard"), "reserves every call, too", "reserve every call, too"),
+    ...said(
+      named("soft"),
+      "has a budget only in the suite `overshoot`, where it compares it with what was spent before a call",
+      "have a budget only in the suite `overshoot`, where they compare it with what was spent before a call",
+    ),
+    ...said(named("none"), "relays without a ledger", "relay without a ledger"),
+  ].join(" ");
 }
 
 function conditions({ at, machine, versions, rounds, quick }: ResultFile): string[] {
@@ -81,15 +113,28 @@ function conditions({ at, machine, versions, rounds, quick }: ResultFile): strin
   return ["| | |", "|---|---|", ...rows.map(([name, value]) => `| ${name} | ${value} |`)];
 }
 
-function section({ name, about, table }: ResultFile["suites"][number]): string[] {
-  return [`## ${name}`, "", about, "", `\`${commandOf(name)}\``, "", ...markdownOf(table), ""];
+function section({ name, about, table, rounds }: ResultFile["suites"][number]): string[] {
+  const failures = [...failuresOf(rounds)].map(
+    ([variant, reason]) => `- \`${variant}\` was not measured: ${plain(reason)}`,
+  );
+  const below = failures.length === 0 ? [] : [...failures, ""];
+  return [`## ${name}`, "", about, "", `\`${commandOf(name)}\``, "", ...markdownOf(table), "", ...below];
 }
 
-/** Rows as Markdown, the first column to the left; turned on its side if it has many columns. */
+/** A program's own words as text of a page: nothing in them is markup. */
+function plain(text: string): string {
+  return text
+    .replaceAll(/[`*_[\]<>|\\]/g, " ")
+    .replaceAll(/ {2,}/g, " ")
+    .trim();
+}
+
+/** Rows as Markdown, the first column to the left; turned on its side if it has many columns, and more of them than rows. */
 function markdownOf(rows: readonly Record<string, string>[]): string[] {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const lines = [columns, ...rows.map((row) => columns.map((column) => shown(row[column])))];
-  const turned = columns.length > COLUMNS_MAX ? columns.map((_, at) => lines.map((line) => line[at] ?? "")) : lines;
+  const isWide = columns.length > COLUMNS_MAX && columns.length > rows.length;
+  const turned = isWide ? columns.map((_, at) => lines.map((line) => line[at] ?? "")) : lines;
   const [head = [], ...body] = turned;
   const bar = ["---", ...head.slice(1).map(() => "---:")];
   return [head, bar, ...body].map((cells) => `| ${cells.join(" | ")} |`);
@@ -97,5 +142,5 @@ function markdownOf(rows: readonly Record<string, string>[]): string[] {
 
 /** Without the targets of this project's own, which say nothing to others. */
 function shown(cell: string | undefined): string {
-  return (cell ?? "").replace(/ \(target .*$/, "").replaceAll(/\$?NaN( %)?/g, "–");
+  return (cell ?? "").replace(/ \(target .*$/, "").replaceAll(/\$?NaN( %| of \d+)?/g, "–");
 }

@@ -1,11 +1,12 @@
 /** Child processes of the bench: each is started once, and none outlives the bench. */
 import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import type { ChildProcessWithoutNullStreams } from "node:child_process";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 
-/** A running server under measurement. Disposing ends its process. */
+/** A running server under measurement. Disposing ends its process. What is said of the process includes those that it has started. */
 export type Server = AsyncDisposable & {
   /** Without a trailing slash. */
   url: string;
@@ -13,16 +14,25 @@ export type Server = AsyncDisposable & {
   rssBytes: () => number;
   /** Processor time of the process so far, ms. */
   cpuMs: () => number;
+  /** Threads of the process; absent = they are not counted. */
+  threads?: () => number;
   /** The end of its output on stderr so far. */
   output: () => string;
 };
 
-const alive = new Set<ChildProcess>();
-process.on("exit", () => {
-  for (const child of alive) child.kill("SIGKILL");
-});
-// Without these a signal ends the bench before its exit handlers, and so leaves its children running.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(130));
+/** What ends each program that still runs. */
+const alive = new Set<() => void>();
+let isWatching = false;
+
+/** Has a signal end the bench by its exit handlers, which end its children: without it, a signal leaves them running. */
+export function exitAtSignals(): void {
+  if (isWatching) return;
+  isWatching = true;
+  for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => process.exit(130));
+  process.on("exit", () => {
+    for (const kill of alive) kill();
+  });
+}
 
 /** Longest wait for a server to say that it listens, ms. Ours start within a second, LiteLLM's proxy within six. */
 const START_MS_MAX = 60_000;
@@ -37,10 +47,9 @@ export async function startNode(
   return await startProgram({ command: process.execPath, args, env, portIn, prints: "stdout" });
 }
 
-export type Program = {
-  command: string;
-  args: readonly string[];
-  env: Record<string, string>;
+type Command = { command: string; args: readonly string[]; env: Record<string, string> };
+
+export type Program = Command & {
   /** Finds the port that it listens on in what it has printed; null = not yet. */
   portIn: (printed: string) => number | null;
   /** Where it says that it listens. */
@@ -48,61 +57,138 @@ export type Program = {
 };
 
 /** Starts a program and waits until it listens. Rejects with its output on stderr if it ends or prints no port. */
-export async function startProgram({ command, args, env, portIn, prints }: Program): Promise<Server> {
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "pipe"], env: { ...process.env, ...env } });
-  alive.add(child);
-  child.once("exit", () => alive.delete(child));
-  let output = "";
-  child.stderr.on("data", (data) => (output = (output + String(data)).slice(-OUTPUT_CHARS_MAX)));
-  const stop = async () => {
-    if (!alive.has(child)) return;
-    const gone = once(child, "exit");
-    child.kill("SIGKILL");
-    await gone;
-  };
-  const listening = new Promise<number>((resolve, reject) => {
-    const fail = (why: string) => reject(new Error(`${command} ${args.join(" ")} ${why}\n${output}`));
-    const timer = setTimeout(() => fail(`printed no port for ${START_MS_MAX} ms`), START_MS_MAX);
-    child.once("error", (error) => fail(error.message));
-    child.once("exit", (code) => fail(`ended with ${code}`));
+export async function startProgram({ portIn, prints, ...command }: Program): Promise<Server> {
+  return await serverOf(spawned(command), (child) => {
+    const { promise, resolve } = Promise.withResolvers<number>();
     let printed = "";
-    // What nobody reads would fill its pipe, and the program would wait.
-    child.stdout.resume();
     child[prints].on("data", (data) => {
       printed = (printed + String(data)).slice(-OUTPUT_CHARS_MAX);
       const port = portIn(printed);
-      if (port === null) return;
-      clearTimeout(timer);
-      resolve(port);
+      if (port !== null) resolve(port);
     });
+    return promise;
   });
+}
+
+/** A program that is told where to listen. */
+export type ProgramOnPort = Command & {
+  port: number;
+  /** What it answers with a status below 500 as soon as it serves. */
+  path: string;
+};
+
+/** Time between two questions whether a program serves, ms. */
+const POLL_MS = 20;
+
+/** Starts a program that does not say that it listens, and waits until it answers. */
+export async function startOnPort({ port, path, ...command }: ProgramOnPort): Promise<Server> {
+  return await serverOf(spawned(command), async (child) => {
+    const isServing = async (): Promise<boolean> => {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`).catch(() => null);
+      await answer?.body?.cancel();
+      return answer !== null && answer.status < 500;
+    };
+    while (!(await isServing())) {
+      if (child.exitCode !== null || child.signalCode !== null) return null;
+      await sleep(POLL_MS);
+    }
+    return port;
+  });
+}
+
+type Spawned = {
+  command: Command;
+  child: ChildProcessWithoutNullStreams;
+  output: () => string;
+  stop: () => Promise<void>;
+};
+
+/** A program in a process group of its own: what it starts itself ends with it. */
+function spawned(command: Command): Spawned {
+  exitAtSignals();
+  const env = { ...process.env, ...command.env };
+  const child = spawn(command.command, command.args, { stdio: ["pipe", "pipe", "pipe"], env, detached: true });
+  const kill = (): void => {
+    try {
+      if (child.pid !== undefined) process.kill(-child.pid, "SIGKILL");
+    } catch {
+      // All of its processes have ended.
+    }
+  };
+  alive.add(kill);
+  const gone = once(child, "exit").catch(() => undefined);
+  let output = "";
+  child.stderr.on("data", (data) => (output = (output + String(data)).slice(-OUTPUT_CHARS_MAX)));
+  // What nobody reads would fill its pipe, and the program would wait.
+  child.stdout.resume();
+  const stop = async (): Promise<void> => {
+    kill();
+    await gone;
+    alive.delete(kill);
+  };
+  return { command, child, output: () => output, stop };
+}
+
+/** The server once it listens; a program that does not is ended. `listens` finds its port; null = it has ended. */
+async function serverOf(
+  { command: { command, args }, child, output, stop }: Spawned,
+  listens: (child: ChildProcessWithoutNullStreams) => Promise<number | null>,
+): Promise<Server> {
+  const { promise: failed, reject } = Promise.withResolvers<never>();
+  const fail = (why: string): void => reject(new Error(`${command} ${args.join(" ")} ${why}\n${output()}`));
+  const timer = setTimeout(() => fail(`did not listen for ${START_MS_MAX} ms`), START_MS_MAX);
+  child.once("error", (error) => fail(error.message));
+  // Its last words may come after its end.
+  child.once("close", (code) => fail(`ended with ${code}`));
   try {
-    const url = `http://127.0.0.1:${await listening}`;
+    const port = (await Promise.race([listens(child), failed])) ?? (await failed);
     return {
-      url,
-      rssBytes: () => rssBytesOf(child.pid),
-      cpuMs: () => cpuMsOf(child.pid),
-      output: () => output,
+      url: `http://127.0.0.1:${port}`,
+      rssBytes: () => summed(child.pid, rssBytesOf),
+      cpuMs: () => summed(child.pid, cpuMsOf),
+      threads: () => summed(child.pid, threadsOf),
+      output,
       [Symbol.asyncDispose]: stop,
     };
   } catch (error) {
     await stop();
     throw error;
+  } finally {
+    clearTimeout(timer);
+    failed.catch(() => undefined);
+  }
+}
+
+/** A figure of a process and of all that it has started. */
+function summed(pid: number | undefined, figure: (pid: number) => number): number {
+  if (pid === undefined) return 0;
+  return childrenOf(pid).reduce((sum, child) => sum + summed(child, figure), figure(pid));
+}
+
+/** The processes that a process has started; none where the system has no /proc. */
+function childrenOf(pid: number | "self"): number[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`).flatMap((task) =>
+      readFileSync(`/proc/${pid}/task/${task}/children`, "utf8")
+        .split(" ")
+        .filter((text) => text !== "")
+        .map(Number),
+    );
+  } catch {
+    return [];
   }
 }
 
 /** The workerd that Miniflare has started in this process; undefined where the system has no /proc. */
 export function miniflarePid(): number | undefined {
-  try {
-    for (const task of readdirSync("/proc/self/task")) {
-      const children = readFileSync(`/proc/self/task/${task}/children`, "utf8");
-      for (const pid of children.split(" ").filter((text) => text !== ""))
-        if (readFileSync(`/proc/${pid}/comm`, "utf8").startsWith("workerd")) return Number(pid);
+  return childrenOf("self").find((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/comm`, "utf8").startsWith("workerd");
+    } catch {
+      // It has just ended.
+      return false;
     }
-  } catch {
-    // No /proc, or one of the children has just ended.
-  }
-  return undefined;
+  });
 }
 
 /** Resident memory of a process, bytes; 0 where the system has no /proc. */
@@ -110,6 +196,15 @@ export function rssBytesOf(pid: number | undefined): number {
   try {
     const status = readFileSync(`/proc/${pid}/status`, "utf8");
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1] ?? 0) * 1_024;
+  } catch {
+    return 0;
+  }
+}
+
+/** Threads of a process; 0 where the system has no /proc. */
+export function threadsOf(pid: number | undefined): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).length;
   } catch {
     return 0;
   }

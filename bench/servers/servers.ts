@@ -17,6 +17,10 @@ export type UpstreamOptions = {
   replyBytes?: number;
   /** Time between two events of a stream; absent = none. */
   paceMs?: number;
+  /** Whether a stream is one event and its end, for gateways that request a stream where their client wants none. */
+  hasShortStreams?: boolean;
+  /** Where it listens; absent = on a free port. */
+  port?: number;
 };
 
 /** Starts the upstream in a process of its own. */
@@ -24,6 +28,8 @@ export async function startUpstream(options: UpstreamOptions = {}): Promise<Serv
   const entry = fileURLToPath(new URL("upstream.ts", import.meta.url));
   const args = [entry, `--latency-ms=${options.latencyMs ?? 0}`, `--reply-bytes=${options.replyBytes ?? 0}`];
   if (options.paceMs !== undefined) args.push(`--pace-ms=${options.paceMs}`);
+  if (options.hasShortStreams === true) args.push("--short-streams");
+  if (options.port !== undefined) args.push(`--port=${options.port}`);
   return await startNode(args, {}, (printed) => {
     const port = /^(\d+)\n/.exec(printed)?.[1];
     return port === undefined ? null : Number(port);

@@ -1,7 +1,7 @@
-/** The servers that streams are relayed by: no gateway, a bare Worker, Portkey's, LiteLLM's, and ours on its three paths. */
+/** The servers that streams are relayed by: no gateway, a bare Worker, Portkey's, the peers, and ours on its three paths. */
 import { promptOf } from "../load/prompts.ts";
 import { streamBody, type StreamPlan } from "../load/stream.ts";
-import { benchModel, LITELLM_HEADERS, startLitellm } from "../peers/litellm.ts";
+import { isPeer, PEERS, type PeerName } from "../peers/table.ts";
 import type { SuiteOptions } from "../suite.ts";
 import { freePort, startNode } from "./process.ts";
 import { portkeyEntry } from "../peers/portkey.ts";
@@ -17,7 +17,7 @@ export type StreamVariant =
   | "direct"
   | "floor"
   | "portkey"
-  | "litellm"
+  | PeerName
   | OwnStreamVariant
   | `${OwnStreamVariant}-baseline`;
 
@@ -26,10 +26,10 @@ export type OwnStreamVariant = "native" | "read" | "js";
 /** The upstream's key: of a length and with a beginning like those of real ones. */
 export const STREAM_API_KEY = "sk-proj-Qx7bench0000guardsNothing9Zk2";
 
-/** All variants; LiteLLM's only with peers, those of another checkout only if there is one. */
+/** All variants; peers if they are requested, those of another checkout only if there is one. */
 export function streamVariants({ quick, baseline, peers }: SuiteOptions): StreamVariant[] {
   const own = ownVariants(quick);
-  const all: StreamVariant[] = ["direct", "floor", "portkey", ...(peers ? ["litellm" as const] : []), ...own];
+  const all: StreamVariant[] = ["direct", "floor", "portkey", ...peers, ...own];
   return baseline === undefined ? all : [...all, ...own.map((variant) => `${variant}-baseline` as const)];
 }
 
@@ -38,16 +38,27 @@ export function ownVariants(quick: boolean): OwnStreamVariant[] {
   return quick ? ["native", "js"] : ["native", "read", "js"];
 }
 
+/** A peer says itself what its clients send. */
+export type StreamServer = Server & { headers?: Record<string, string> };
+
+/** What people read for a variant. */
+export function streamNameOf(variant: StreamVariant): string {
+  if (isPeer(variant)) return PEERS[variant].title;
+  if (variant === "direct") return "no gateway";
+  if (variant === "floor") return "a Worker that relays, with the least durable ledger";
+  return variant === "portkey" ? "Portkey" : `fanout, \`${variant}\``;
+}
+
 /** Starts what relays; `direct` is the upstream itself, which stays its owner's. */
 export async function startVariant(
   variant: StreamVariant,
   upstream: Server,
   baseline: string | undefined,
-): Promise<Server> {
+): Promise<StreamServer> {
+  if (isPeer(variant)) return await PEERS[variant].start({ upstreamUrl: upstream.url, budget: null });
   if (variant === "direct") return { ...upstream, [Symbol.asyncDispose]: () => Promise.resolve() };
   if (variant === "floor") return await startFloor(upstream, "shared");
   if (variant === "portkey") return await startStreamingPortkey();
-  if (variant === "litellm") return await startLitellm({ models: [benchModel(upstream.url)] });
   return await startGateway(upstream, {
     root: variant.endsWith("-baseline") ? baseline : undefined,
     ...(variant.startsWith("native") ? {} : { apiKey: STREAM_API_KEY }),
@@ -66,14 +77,22 @@ async function startStreamingPortkey(): Promise<Server> {
 export type StreamTarget = Pick<StreamPlan, "url" | "headers" | "body" | "hasUsage" | "isRewritten">;
 
 /** Where a variant's clients post what. */
-export async function streamTarget(variant: StreamVariant, upstream: Server, server: Server): Promise<StreamTarget> {
+export async function streamTarget(
+  variant: StreamVariant,
+  upstream: Server,
+  server: StreamServer,
+): Promise<StreamTarget> {
   const url = `${server.url}/v1/chat/completions`;
   const hasUsage = !variant.startsWith("js");
+  if (isPeer(variant)) {
+    const { model, rewritesStreams } = PEERS[variant];
+    const body = (index: number) => streamBody(promptOf(index), hasUsage, model);
+    return { url, headers: server.headers ?? {}, body, hasUsage, isRewritten: rewritesStreams };
+  }
   const body = (index: number) => streamBody(promptOf(index), hasUsage);
-  const target = { url, body, hasUsage, isRewritten: variant === "litellm" };
+  const target = { url, body, hasUsage, isRewritten: false };
   const headers = { authorization: "Bearer bench" };
   if (variant === "direct" || variant === "floor") return { ...target, headers };
-  if (variant === "litellm") return { ...target, headers: LITELLM_HEADERS };
   if (variant !== "portkey") return { ...target, headers: { authorization: `Bearer ${await openRun(server)}` } };
   return { ...target, headers: { ...headers, ...portkeyHeaders(upstream) } };
 }

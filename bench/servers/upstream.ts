@@ -2,24 +2,27 @@
  * A chat completions endpoint that answers every POST with the same small reply, at once or after a fixed latency, as
  * fast as node:http can. Runs in a process of its own so that it shares no event loop with what is measured.
  *
- *   node bench/servers/upstream.ts [--latency-ms=200] [--reply-bytes=1000] [--pace-ms=5]
+ *   node bench/servers/upstream.ts [--latency-ms=200] [--reply-bytes=1000] [--pace-ms=5] [--short-streams] [--port=0]
  *
  * A request that says `"stream":true` is answered with the events of stream.ts, each written by itself as soon as the
- * socket takes it; with `--pace-ms=n`, with those of paced.ts, one every n ms, each with the time at which it was written.
- * Prints its port. `GET /stats` answers `{ requests, peak }`, and `?reset=1` zeroes both.
+ * socket takes it; with `--pace-ms=n`, with those of paced.ts, one every n ms, each with the time at which it was written; with
+ * `--short-streams`, with the reply as one event, all at once: some gateways request a stream where their client wants none.
+ * Prints its port. `GET /stats` answers `{ requests, peak }`, and `?reset=1` zeroes both. `GET /v1/models` lists its models.
  */
 import { createServer } from "node:http";
 import type { ServerResponse } from "node:http";
 import { parseArgs } from "node:util";
-import { MODEL } from "../load/prompts.ts";
+import { CATALOGUE_MODEL, MODEL } from "../load/prompts.ts";
 import { pacedEvent, pacedEnd, PACED_EVENTS } from "../load/paced-events.ts";
-import { streamEvents } from "../load/stream.ts";
+import { shortStreamOf, streamEvents } from "../load/stream.ts";
 
 const { values } = parseArgs({
   options: {
     "latency-ms": { type: "string", default: "0" },
     "reply-bytes": { type: "string", default: "0" },
     "pace-ms": { type: "string", default: "0" },
+    "short-streams": { type: "boolean", default: false },
+    port: { type: "string", default: "0" },
   },
 });
 const latencyMs = Number(values["latency-ms"]);
@@ -45,12 +48,18 @@ let peak = 0;
 const buffersOf = (texts: readonly string[]) => texts.map((text) => Buffer.from(text));
 const events = buffersOf(streamEvents(false));
 const eventsWithUsage = buffersOf(streamEvents(true));
+const shortStream = Buffer.from(shortStreamOf(content));
+const models = JSON.stringify({
+  object: "list",
+  data: [MODEL, CATALOGUE_MODEL].map((id) => ({ id, object: "model", created: 1_763_712_000, owned_by: "bench" })),
+});
 
 function answer(response: ServerResponse, wanted: "json" | "stream" | "stream with usage"): void {
   inFlight -= 1;
   if (wanted !== "json") {
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-cache" });
-    if (paceMs > 0) writePaced(response, wanted === "stream with usage");
+    if (values["short-streams"]) response.end(shortStream);
+    else if (paceMs > 0) writePaced(response, wanted === "stream with usage");
     else writeEvents(response, wanted === "stream" ? events : eventsWithUsage);
     return;
   }
@@ -80,7 +89,7 @@ function writePaced(response: ServerResponse, hasUsage: boolean): void {
 const server = createServer((request, response) => {
   if (request.method === "GET") {
     response.writeHead(200, { "content-type": "application/json" });
-    response.end(JSON.stringify({ requests, peak }));
+    response.end(request.url?.endsWith("/models") === true ? models : JSON.stringify({ requests, peak }));
     if (request.url?.includes("reset=1")) requests = peak = 0;
     return;
   }
@@ -90,8 +99,9 @@ const server = createServer((request, response) => {
   // These bodies are small enough to arrive in one piece.
   let wanted: Parameters<typeof answer>[1] = "json";
   request.on("data", (piece: Buffer) => {
-    if (!piece.includes('"stream":true')) return;
-    wanted = piece.includes('"include_usage":true') ? "stream with usage" : "stream";
+    const body = piece.toString("latin1");
+    if (!/"stream": ?true/.test(body)) return;
+    wanted = /"include_usage": ?true/.test(body) ? "stream with usage" : "stream";
   });
   request.on("end", () => {
     if (latencyMs > 0) setTimeout(answer, latencyMs, response, wanted);
@@ -100,7 +110,7 @@ const server = createServer((request, response) => {
 });
 // Connections that idle between two rounds stay open: a reset one would be measured as the gateway's failure.
 server.keepAliveTimeout = 300_000;
-server.listen(0, "127.0.0.1", 2_048, () => {
+server.listen(Number(values.port), "127.0.0.1", 2_048, () => {
   const address = server.address();
   if (address !== null && typeof address === "object") process.stdout.write(`${address.port}\n`);
 });

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { bundleWorker, type Bundle } from "../../scripts/local/bundle.ts";
 import { capnpConfig } from "../../test/support/capnp-config.ts";
 import { serveWorkerd } from "../../test/support/workerd.ts";
-import { cpuMsOf, rssBytesOf } from "./process.ts";
+import { cpuMsOf, exitAtSignals, rssBytesOf, threadsOf } from "./process.ts";
 import type { Server } from "./process.ts";
 
 /** A running workerd. `inspectorUrl` is null unless the inspector was requested. */
@@ -30,6 +30,7 @@ export function bundleOf(entryPoint: string, root: string = ROOT): Promise<Bundl
 
 /** Starts workerd on free loopback ports and waits until it listens. Disposing ends it and deletes its state. */
 export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
+  exitAtSignals();
   const scratchDir = await mkdtemp(join(tmpdir(), "fanout-bench-"));
   const removeScratch = () => rm(scratchDir, { recursive: true, force: true });
   const configFile = join(scratchDir, "config.capnp");
@@ -49,6 +50,7 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
       inspectorUrl: workerd.inspectorUrl,
       rssBytes: () => rssBytesOf(workerd.pid),
       cpuMs: () => cpuMsOf(workerd.pid),
+      threads: () => threadsOf(workerd.pid),
       output: workerd.output,
       [Symbol.asyncDispose]: async () => {
         await workerd.kill();

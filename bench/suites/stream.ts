@@ -1,9 +1,9 @@
-/** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, a bare Worker, Portkey's, and ours. */
+/** Streams through `POST /v1/chat/completions`, as fast as sockets take them: no gateway, a bare Worker, Portkey's, the peers, and ours. */
+import { cellOf, startUpstreamOf } from "../field/contenders.ts";
 import { loadStreams } from "../load/stream.ts";
-import { ownVariants, startVariant, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
-import { startUpstream } from "../servers/servers.ts";
+import { startVariant, streamNameOf, streamTarget, streamVariants, type StreamVariant } from "../servers/streaming.ts";
 import { against } from "../suite.ts";
-import type { Figures, Suite, SuiteOptions } from "../suite.ts";
+import type { Figures, Median, Suite, SuiteOptions } from "../suite.ts";
 
 const CONCURRENCIES = [1, 16, 64];
 /** Longest gap between two pieces of a stream, ms, at the 99th percentile: what people see as a stream that flows. */
@@ -27,37 +27,42 @@ export function streamSuite(options: SuiteOptions): Suite {
       "time. `native` requests the usage event of an upstream without a key; `read` of one with a key, so that the gateway reads each event; " +
       "`js` does not request it.",
     cells: variants.map((variant) => ({
-      variant,
-      at: 0,
+      ...cellOf(variant, 0),
       measure: () => measure({ variant, streams: quick ? 200 : 1_000, baseline }),
     })),
-    table: (of) =>
-      CONCURRENCIES.map((c) => {
-        const figure = (variant: StreamVariant, name: string) => of(variant, 0, `${name}@${c}`);
-        const row: Record<string, string> = { concurrency: String(c) };
-        for (const variant of variants) row[`${variant} chunks/s`] = figure(variant, "chunks_per_s").toFixed(0);
-        for (const variant of variants)
-          row[`${variant} chunks/s with a gap p99 ≤ ${GAP_MS_MAX} ms`] = figure(
-            variant,
-            "flowing_chunks_per_s",
-          ).toFixed(0);
-        const times = (variant: StreamVariant, other: StreamVariant) =>
-          figure(variant, "chunks_per_s") / figure(other, "chunks_per_s");
-        for (const path of ownVariants(quick)) {
-          row[`${path} ÷ portkey`] = against(
-            times(path, "portkey"),
-            ">=",
-            TARGETS[c]?.[path === "read" ? "js" : path] ?? 0,
-          );
-          if (baseline !== undefined) row[`${path} ÷ baseline`] = times(path, `${path}-baseline`).toFixed(2);
-        }
-        for (const variant of variants) row[`gap p99 ms, ${variant}`] = figure(variant, "gap_p99_ms").toFixed(1);
-        for (const variant of variants.filter((name) => name !== "direct"))
-          row[`CPU µs per chunk, ${variant}`] = figure(variant, "cpu_us").toFixed(1);
-        for (const variant of variants) row[`TTFT p50 ms, ${variant}`] = figure(variant, "first_p50_ms").toFixed(1);
-        return row;
-      }),
+    table: (of) => variants.map((variant) => rowOf(variant, of, baseline !== undefined)),
   };
+}
+
+function rowOf(variant: StreamVariant, of: Median, hasBaseline: boolean): Record<string, string> {
+  const figure = (name: string, c: number) => of(variant, 0, `${name}@${c}`);
+  const figures = (name: string, digits: number) =>
+    CONCURRENCIES.map((c) => figure(name, c).toFixed(digits)).join(" / ");
+  const at = `at ${CONCURRENCIES.join(" / ")}`;
+  const row: Record<string, string> = {
+    gateway: streamNameOf(variant),
+    [`chunks/s ${at}`]: figures("chunks_per_s", 0),
+    [`chunks/s with a gap p99 ≤ ${GAP_MS_MAX} ms ${at}`]: figures("flowing_chunks_per_s", 0),
+    [`gap p99 ms ${at}`]: figures("gap_p99_ms", 1),
+    [`CPU µs per chunk ${at}`]: variant === "direct" ? "" : figures("cpu_us", 1),
+    [`TTFT p50 ms ${at}`]: figures("first_p50_ms", 1),
+  };
+  for (const c of CONCURRENCIES) {
+    const times = figure("chunks_per_s", c) / of("portkey", 0, `chunks_per_s@${c}`);
+    const target = targetOf(variant, c);
+    row[`÷ Portkey at ${c}`] = target === undefined ? times.toFixed(2) : against(times, ">=", target);
+    if (!hasBaseline || target === undefined) continue;
+    row[`÷ baseline at ${c}`] = (figure("chunks_per_s", c) / of(`${variant}-baseline`, 0, `chunks_per_s@${c}`)).toFixed(
+      2,
+    );
+  }
+  return row;
+}
+
+/** undefined = it is none of ours. */
+function targetOf(variant: StreamVariant, c: number): number | undefined {
+  if (variant === "native") return TARGETS[c]?.native;
+  return variant === "read" || variant === "js" ? TARGETS[c]?.js : undefined;
 }
 
 type Plan = { variant: StreamVariant; streams: number; baseline: string | undefined };
@@ -67,7 +72,7 @@ const LOAD_MS_MAX = 1_200;
 
 /** A third of the streams warms the server up at each concurrency. */
 async function measure({ variant, streams, baseline }: Plan): Promise<Figures> {
-  await using upstream = await startUpstream();
+  await using upstream = await startUpstreamOf(variant);
   await using server = await startVariant(variant, upstream, baseline);
   const target = await streamTarget(variant, upstream, server);
   const figures: Figures = {};
