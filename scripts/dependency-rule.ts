@@ -109,6 +109,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // One attempt, by the Worker that holds the client and by lanes alike.
   executors: {
     parts: [
+      "bytes",
       "providers",
       "formats",
       "json",

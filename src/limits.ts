@@ -84,7 +84,17 @@ export const SLICED_BODY_BYTES_MIN = 64 * 1024;
  * is not compiled yet.
  */
 export const ROUTES_PER_SLICE = 4;
-/** Longest wait for the next slice, ms: then it begins out of turn. Dozens of large requests share an isolate within that. */
+/**
+ * Longest rest between two slices, ms. It is as long as the slice before it, while small requests are on their way; a slice that took longer
+ * than this was held up by others, who need no rest of it.
+ */
+export const SLICE_REST_MS_MAX = 100;
+/**
+ * Time for which a small request counts as on its way, ms: most of what it makes an isolate do is done by then, it waits for its upstream, and
+ * large requests are not to rest for one that takes minutes.
+ */
+export const SMALL_REQUEST_MS_MAX = 1_000;
+/** Longest wait for the next slice in turns, ms: then a request takes the first turn that it finds. Others have had dozens by then. */
 export const SLICE_WAIT_MS_MAX = 250;
 /** Longest time between two looks whether it is one's turn, ms. */
 export const SLICE_LOOK_MS_MAX = 50;

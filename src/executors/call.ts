@@ -13,7 +13,7 @@ import { chargeFor } from "../run/money/charge.ts";
 import type { Amounts } from "../run/money/ledger.ts";
 import { neededEndpoint, type CallFacts, type CallRules, type Lease, type Outcome } from "../call.ts";
 import type { Reason } from "../errors.ts";
-import { RUN_TARGETS_CACHED_MAX } from "../limits.ts";
+import { RUN_TARGETS_CACHED_MAX, SLICED_BODY_BYTES_MIN } from "../limits.ts";
 import type { Recorded, RecordedCall } from "../objects/methods/replay.ts";
 import type { RunCaller } from "../objects/clients/caller.ts";
 import type { CreditRun } from "../objects/clients/credit/credits.ts";
@@ -23,6 +23,7 @@ import { loneCalls } from "../objects/clients/lone-calls.ts";
 import { settleSoon } from "../objects/clients/settlements.ts";
 import { SharedRequests } from "../objects/clients/shared-requests.ts";
 import type { TraceContext } from "../trace-context.ts";
+import { smallRequests } from "../text/bytes/slices.ts";
 import type { Route } from "../providers/config/routes.ts";
 import type { Upstream } from "../providers/config/types.ts";
 import { priceOf } from "../providers/config/registry.ts";
@@ -111,6 +112,20 @@ type GroupWatch = { readonly id: string | null; end: () => void };
  * @param attempt Makes one attempt. It must not reject.
  */
 export async function executeCall<A extends Attempted>(
+  call: Call,
+  attempt: (attempt: Attempt) => Promise<A>,
+  deps: CallDeps,
+): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
+  if (call.facts.promptBytes >= SLICED_BODY_BYTES_MIN) return await makeAttempts(call, attempt, deps);
+  const hasEnded = smallRequests.begin(Date.now());
+  try {
+    return await makeAttempts(call, attempt, deps);
+  } finally {
+    hasEnded();
+  }
+}
+
+async function makeAttempts<A extends Attempted>(
   call: Call,
   attempt: (attempt: Attempt) => Promise<A>,
   deps: CallDeps,

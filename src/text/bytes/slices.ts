@@ -3,7 +3,9 @@ import {
   SLICE_GONE_MS,
   SLICE_LOOK_MS_MAX,
   SLICE_PIECE_CHARS,
+  SLICE_REST_MS_MAX,
   SLICE_WAIT_MS_MAX,
+  SMALL_REQUEST_MS_MAX,
 } from "../../limits.ts";
 
 /**
@@ -32,6 +34,8 @@ export type SliceQueueDeps = {
   /** Resolves after this time, and after what has arrived by then. */
   sleep: (ms: number) => Promise<void>;
   now: () => number;
+  /** Whether slices rest at this time, for others that are on their way. Absent = they never do. */
+  isShared?: (nowMs: number) => boolean;
 };
 
 /** One that waits for its slice: when its own timer has come last. */
@@ -41,35 +45,86 @@ type Waiting = { seenMs: number };
  * The order of the slices of all requests of an isolate: one at a time, and other events between any two of them. Were each request to go
  * on by itself, a small request would wait for a slice of every large one at each of its steps. Each waits on a timer of its own, since
  * the timers of a request that is cancelled never come.
+ *
+ * While small requests are on their way, the next slice begins after a rest as long as the last slice: a small request makes a dozen steps,
+ * and would wait for one slice at each of them. Large requests have half of the isolate's time then, and all of it when they are alone.
  */
 export class SliceQueue {
   readonly #deps: SliceQueueDeps;
   #waiting: Waiting[] = [];
   /** Slices that have begun. */
   #begun = 0;
+  /** When the last one began, until it is known how long it took; null = that is known. */
+  #beganMs: number | null = null;
+  /** When the rest after it is over. */
+  #restedMs = 0;
 
   constructor(deps: SliceQueueDeps) {
     this.#deps = deps;
   }
 
-  /** Resolves when it is this request's turn, or has not been for too long. */
+  /** Resolves when it is this request's turn. One that has waited for too long has the first turn that it finds. */
   async next(): Promise<void> {
     const { sleep, now } = this.#deps;
     const own: Waiting = { seenMs: now() };
+    this.#noteEnd(own.seenMs);
     const untilMs = own.seenMs + SLICE_WAIT_MS_MAX;
     this.#waiting.push(own);
     for (;;) {
       const begun = this.#begun;
       const place = this.#waiting.indexOf(own);
-      await sleep(Math.min(Math.max(place, 0), SLICE_LOOK_MS_MAX));
+      await sleep(Math.min(place > 0 ? place : this.#restMs(own.seenMs), SLICE_LOOK_MS_MAX));
       own.seenMs = now();
+      this.#noteEnd(own.seenMs);
       this.#waiting = this.#waiting.filter(({ seenMs }, at) => at > 0 || own.seenMs - seenMs < SLICE_GONE_MS);
       // Where one has begun since this timer was set, other events may not have had their turn.
-      const isNext = this.#waiting[0] === own && this.#begun === begun;
-      if (!isNext && this.#waiting.includes(own) && own.seenMs < untilMs) continue;
+      if (this.#begun !== begun || this.#restMs(own.seenMs) > 0) continue;
+      const isLate = own.seenMs >= untilMs || !this.#waiting.includes(own);
+      if (this.#waiting[0] !== own && !isLate) continue;
       this.#waiting = this.#waiting.filter((each) => each !== own);
       this.#begun += 1;
+      this.#beganMs = own.seenMs;
       return;
+    }
+  }
+
+  /** Notes how long the last slice took, once the clock shows it: on Cloudflare it stands still while a slice runs. */
+  #noteEnd(nowMs: number): void {
+    if (this.#beganMs === null || nowMs === this.#beganMs) return;
+    this.#restedMs = this.#beganMs + 2 * Math.min(nowMs - this.#beganMs, SLICE_REST_MS_MAX);
+    this.#beganMs = null;
+  }
+
+  /** How long slices rest from now on, ms. */
+  #restMs(nowMs: number): number {
+    if (nowMs >= this.#restedMs) return 0;
+    return this.#deps.isShared?.(nowMs) === true ? this.#restedMs - nowMs : 0;
+  }
+}
+
+/** Small requests that are on their way in an isolate, such as calls with a short prompt. */
+export class SmallRequests {
+  /** In the order of their beginning. */
+  readonly #begun = new Set<{ atMs: number }>();
+
+  /** One has come. Call what this returns when it has ended; one that is lost ends by itself. */
+  begin(nowMs: number): () => void {
+    this.#dropOld(nowMs);
+    const own = { atMs: nowMs };
+    this.#begun.add(own);
+    return () => void this.#begun.delete(own);
+  }
+
+  /** Whether there is one. */
+  areUnderWay(nowMs: number): boolean {
+    this.#dropOld(nowMs);
+    return this.#begun.size > 0;
+  }
+
+  #dropOld(nowMs: number): void {
+    for (const own of this.#begun) {
+      if (nowMs - own.atMs < SMALL_REQUEST_MS_MAX) return;
+      this.#begun.delete(own);
     }
   }
 }
@@ -80,7 +135,10 @@ export const ISOLATE: SliceQueueDeps = {
   now: () => Date.now(),
 };
 
-const slices = new SliceQueue(ISOLATE);
+/** The small requests of this isolate. */
+export const smallRequests = new SmallRequests();
+
+const slices = new SliceQueue({ ...ISOLATE, isShared: (nowMs) => smallRequests.areUnderWay(nowMs) });
 
 /** Lets the other requests of this isolate go on. */
 export function pause(): Promise<void> {
