@@ -365,6 +365,13 @@ export const CAPACITY_WAIT_MS_MAX = 60_000;
 export const CAPACITY_WAITERS_MAX = 512;
 /** Time for which a waiting request keeps its place without its Worker, ms: a Worker repeats its call at once, or is gone. */
 export const CAPACITY_GRACE_MS = 2_000;
+/**
+ * Completions of pull workers that settle nothing, and wait in one isolate for the turn in which they are answered. A turn takes a
+ * millisecond, and each looks for its own every few: so many are answered within a quarter of a second.
+ */
+export const NEEDLESS_COMPLETIONS_WAITING_MAX = 128;
+/** Wait advised to a worker whose completion settled nothing while so many wait, ms. */
+export const NEEDLESS_COMPLETION_RETRY_AFTER_MS = 1_000;
 /** Ended leases of pull workers that a run object remembers, so that a repeated delivery is recognised: those of a few minutes. */
 export const PULL_ENDED_KEPT = 1_000;
 /**

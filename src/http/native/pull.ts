@@ -13,11 +13,11 @@ import {
   type PullItemDocument,
 } from "../../contract/pull.ts";
 import type { RunDocument } from "../../contract/runs.ts";
-import { Refusal } from "../../errors.ts";
+import { Refusal, type Reason } from "../../errors.ts";
 import { ISOLATE, SliceQueue } from "../../text/bytes/slices.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { isRecord } from "../../text/json/record.ts";
-import { LONG_POLL_MS } from "../../limits.ts";
+import { LONG_POLL_MS, NEEDLESS_COMPLETION_RETRY_AFTER_MS, NEEDLESS_COMPLETIONS_WAITING_MAX } from "../../limits.ts";
 import { answerFor, type Completed } from "../../run/pull/answer.ts";
 import type { PullItem } from "../../run/pull/board.ts";
 import type { PullDone, PullRequest } from "../../objects/methods/pull.ts";
@@ -76,18 +76,30 @@ const needless = new SliceQueue(ISOLATE);
 
 /**
  * What settles nothing may be sent again and again, by hundreds of workers at once: it is answered one at a time, with other requests between
- * any two of them.
+ * any two of them. What a completion settled is not undone: a worker whose repeated one is refused asks again, and learns it.
  */
 async function complete(c: Context<AppEnv>): Promise<Response> {
   try {
     const reply = await completion(c);
-    if (reply.repeated) await needless.next();
+    if (reply.repeated) await needlessTurn();
     return c.json(reply);
   } catch (error) {
-    await needless.next();
+    await needlessTurn();
     throw error;
   }
 }
+
+/** Waits for the turn of a completion that settles nothing. Throws a Refusal if too many wait already. */
+async function needlessTurn(): Promise<void> {
+  if (needless.waiting >= NEEDLESS_COMPLETIONS_WAITING_MAX) throw new Refusal(TOO_MANY_WAIT);
+  await needless.next();
+}
+
+const TOO_MANY_WAIT: Reason = {
+  reason: "overloaded",
+  message: "too many completions wait that settled nothing: refused ones, and repeated ones; retry later",
+  retryAfterMs: NEEDLESS_COMPLETION_RETRY_AFTER_MS,
+};
 
 async function completion(c: Context<AppEnv>) {
   const body = await bodyOf(c, parseComplete);

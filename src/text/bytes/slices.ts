@@ -63,6 +63,13 @@ export class SliceQueue {
     this.#deps = deps;
   }
 
+  /** Requests that wait for their turn. One that is long overdue was cancelled, or leaves at its next look. */
+  get waiting(): number {
+    const nowMs = this.#deps.now();
+    this.#waiting = this.#waiting.filter(({ seenMs }) => nowMs - seenMs < SLICE_WAIT_MS_MAX);
+    return this.#waiting.length;
+  }
+
   /** Resolves when it is this request's turn. One that has waited for too long has the first turn that it finds. */
   async next(): Promise<void> {
     const { sleep, now } = this.#deps;

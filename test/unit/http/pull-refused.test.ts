@@ -3,6 +3,7 @@ import { afterEach, expect, it, vi } from "vitest";
 import { createApp } from "../../../src/http/app.ts";
 import type { PullDone } from "../../../src/objects/methods/pull.ts";
 import type { Refused } from "../../../src/objects/methods/types.ts";
+import { NEEDLESS_COMPLETIONS_WAITING_MAX } from "../../../src/limits.ts";
 import { pause } from "../../../src/text/bytes/slices.ts";
 
 const ADMIN_KEY = "operator-key-0123456789-0123456789";
@@ -69,4 +70,22 @@ it("lets a slice of a large request begin, however many refused completions wait
   expect([hasBegun, answered < COMPLETIONS / 2]).toEqual([true, true]);
   await vi.runAllTimersAsync();
   await Promise.all([all, slice]);
+});
+
+it("refuses completions beyond its bound with a wait, at once, and answers again when the others have had their turns", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "Date"] });
+  const complete = gatewayOf(REFUSED);
+  const settling = gatewayOf({ ok: true, kind: "complete", repeated: false });
+  const waiting = Array.from({ length: NEEDLESS_COMPLETIONS_WAITING_MAX }, complete);
+  await until(() => vi.getTimerCount() >= NEEDLESS_COMPLETIONS_WAITING_MAX);
+  const beyond = await complete();
+  expect([beyond.status, beyond.headers.get("retry-after")]).toEqual([503, expect.stringMatching(/^[1-9]\d*$/)]);
+  expect((await settling()).status).toBe(200);
+  await vi.runAllTimersAsync();
+  const answers = await Promise.all(waiting);
+  expect(answers.map(({ status }) => status)).toEqual(Array(NEEDLESS_COMPLETIONS_WAITING_MAX).fill(409));
+  const later = complete();
+  await until(() => vi.getTimerCount() > 0);
+  await vi.runAllTimersAsync();
+  expect((await later).status).toBe(409);
 });
