@@ -20,13 +20,16 @@ type Label<Name extends LabelName> = {
   read: (value: unknown) => LabelValue<Name> | undefined;
   /** The label without which it says nothing; absent = it says something alone. */
   beside?: LabelName;
-  /** How people see it; absent = the label beside which it stands shows it. */
-  shown?: (value: LabelValue<Name>, others: CallLabels) => string;
+  /** How people see it among the labels of a call, undefined = the call has none; absent = the label beside which it stands shows it. */
+  shown?: (labels: CallLabels) => string | undefined;
 };
 
 /** In the order in which events have them. */
 const LABELS: { readonly [Name in LabelName]-?: Label<Name> } = {
-  step: { read: numberFrom1, shown: (step, { steps }) => `step ${stepText(step, steps)}` },
+  step: {
+    read: numberFrom1,
+    shown: ({ step, steps }) => (step === undefined ? undefined : `step ${stepText(step, steps)}`),
+  },
   steps: { read: numberFrom1, beside: "step" },
 };
 
@@ -62,7 +65,7 @@ export function labelsIn(
 
 /** How people see the labels of a call, each as a text: `step 3/20`. */
 export function labelTexts(labels: CallLabels): string[] {
-  return LABEL_NAMES.flatMap((name) => textOf(name, labels));
+  return LABEL_NAMES.flatMap((name) => LABELS[name].shown?.(labels) ?? []);
 }
 
 /** A step as people see it: `3/20`, or `3` if nobody has said how many there are. */
@@ -78,11 +81,6 @@ function says(name: LabelName, labels: CallLabels): boolean {
 
 function take<Name extends LabelName>(labels: CallLabels, name: Name, value: CallLabels[Name]): void {
   if (value !== undefined) labels[name] = value;
-}
-
-function textOf<Name extends LabelName>(name: Name, labels: CallLabels): string[] {
-  const [value, { shown }] = [labels[name], LABELS[name]];
-  return value === undefined || shown === undefined ? [] : [shown(value, labels)];
 }
 
 function numberFrom1(value: unknown): number | undefined {

@@ -2,20 +2,21 @@
  * What of a call decides its answer, as one text: the same for equal calls, and different for different ones. Its hash, with
  * the route that the call is sent to, is the key under which the answer is recorded. Times, order and priority are no part of it.
  */
-import type { CallBody, CallFacts, Endpoint } from "../call.ts";
+import type { CallBody, DispatchOptions, Endpoint } from "../call.ts";
 import { canonicalJson } from "../text/schema/canonical.ts";
+import { recordedOptions } from "./compared.ts";
 
 /**
- * The content of a native call: everything that is written into its upstream request, and the cap that its client requests.
- * A prompt is one user message, so both forms of a call are equal. The order of names does not matter.
+ * The content of a native call: everything that is written into its upstream request, and the options that decide its answer, such as the
+ * cap that its client requests. A prompt is one user message, so both forms of a call are equal. The order of names does not matter.
  */
 export function callContent(
   body: CallBody,
-  { maxTokens, wantedTier }: Pick<CallFacts, "maxTokens" | "wantedTier">,
+  options: Pick<DispatchOptions, "maxTokens"> & Partial<DispatchOptions>,
 ): string {
   const { prompt, context, ...rest } = body;
   const messages = prompt === undefined ? rest.messages : [{ role: "user", content: prompt }];
-  const content: Record<string, unknown> = { ...rest, messages, cap: maxTokens, service_tier: wantedTier };
+  const content: Record<string, unknown> = { ...rest, messages, ...recordedOptions(options) };
   // The id says what the text is; where it is stored says nothing.
   if (context !== undefined) content["context"] = { ...context, object: undefined };
   const present = Object.entries(content).filter(([, value]) => value !== undefined);

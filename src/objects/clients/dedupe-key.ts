@@ -1,17 +1,14 @@
 /** The key under which equal calls of a run share an answer: a hash of everything that determines it. */
 import type { CallBody, CallFacts } from "../../call.ts";
-import { LABEL_NAMES } from "../../labels.ts";
+import { NOT_COMPARED } from "../../recordings/compared.ts";
 import { callContent } from "../../recordings/content.ts";
 
-/** Facts in which equal calls may differ: what concerns only the time and the order, and labels. JSON leaves them out. */
-const NOT_COMPARED = {
-  ...{ content: undefined, priority: undefined, timeoutMs: undefined, tier: undefined },
-  ...Object.fromEntries(LABEL_NAMES.map((name) => [name, undefined])),
-};
+/** What JSON leaves out of the facts: `content` is a hash of others. */
+const LEFT_OUT = Object.fromEntries(["content", ...NOT_COMPARED].map((name) => [name, undefined]));
 
 /** SHA-256 of the body and of every fact that is compared. Prompts contain texts of strangers, so a weaker hash is not enough. */
 export async function dedupeKeyOf(body: CallBody, facts: CallFacts): Promise<string> {
-  return await hashOf(JSON.stringify([{ ...facts, ...NOT_COMPARED }, body]));
+  return await hashOf(JSON.stringify([{ ...facts, ...LEFT_OUT }, body]));
 }
 
 /** The hash of what decides a call's answer, under which it is recorded. */

@@ -194,20 +194,42 @@ describe("models", () => {
   });
 });
 
+/** Options in which calls may differ that share an answer in flight: see docs/query.md. */
+const EQUAL_IN_FLIGHT: ReadonlySet<OptionName> = new Set<OptionName>(["priority", "timeout_ms", ...LABEL_NAMES]);
+
+/** Options in which calls may differ that get the same recorded answer: of those that name another model, only if that is the same route. */
+const EQUAL_RECORDED: ReadonlySet<OptionName> = new Set<OptionName>([
+  ...EQUAL_IN_FLIGHT,
+  ...(["model", "models", "escalate_on", "reserve", "schema_retries", "samples", "hedge"] as const),
+  // The tools that are offered become a part of the body.
+  ...(["tools", "max_turns"] as const),
+]);
+
+// A context and how it is cached are found before the call is compared.
+describe.each(NAMES.filter((name) => name !== "context" && name !== "cache"))("two calls but for %s", (name) => {
+  const { value, beside, besideLabel } = SAMPLES[name];
+  const [plain, other] = [{ ...beside }, { ...beside, ...besideLabel, [name]: value }].map((options) =>
+    parsed(parseQuery({ prompt: "hi", ...options })),
+  );
+  if (plain === undefined || other === undefined) throw new Error(name);
+
+  it(`${EQUAL_IN_FLIGHT.has(name) ? "share" : "do not share"} an answer in flight`, async () => {
+    const keys = [await dedupeKeyOf(plain.body, plain.facts), await dedupeKeyOf(other.body, other.facts)];
+    expect(keys[0] === keys[1]).toBe(EQUAL_IN_FLIGHT.has(name));
+  });
+
+  it(`${EQUAL_RECORDED.has(name) ? "have" : "do not have"} the same content for recorded answers`, async () => {
+    const hashes = [await contentHash(plain.body, plain.facts), await contentHash(other.body, other.facts)];
+    expect(hashes[0] === hashes[1]).toBe(EQUAL_RECORDED.has(name));
+  });
+});
+
 describe.each(LABEL_NAMES)("the label %s", (name) => {
   const { value, besideLabel } = SAMPLES[name];
   const labels = { ...besideLabel, [name]: value };
 
   it("is in no request to an upstream", () => {
     expect(requestsOf(storedCall({ items: [{ prompt: "hi", ...labels }] }).body)).toEqual(requestsOf({ prompt: "hi" }));
-  });
-
-  it("is no part of what makes two calls equal", async () => {
-    const keysOf = async (options: object) => {
-      const { body, facts } = parsed(parseQuery({ prompt: "hi", ...options }));
-      return [await dedupeKeyOf(body, facts), await contentHash(body, facts)];
-    };
-    expect(await keysOf(labels)).toEqual(await keysOf({}));
   });
 
   it("is read of the facts of a call, and of a line of the log, as its client sent it", () => {
