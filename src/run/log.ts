@@ -88,8 +88,8 @@ export type RunEvent =
   /** `reason` null = the attempt did not fail: its answer ended at a learned cap. */
   | ({ event: "retry_scheduled"; attempt: number; delayMs: number; reason: Reason | null } & CallName)
   /**
-   * Attempts wait at a gate from now on: one of the run's own has met a limit, or the gate makes all runs wait. Events of
-   * earlier versions, which lack gate and cause, report a rate limit.
+   * Attempts wait at a gate from now on: one of the run's own has met a limit, or the gate makes all runs wait. Without
+   * gate and cause: a rate limit.
    */
   | { event: "throttled"; upstream: string; gate?: string; cause?: ThrottleCause; retryAfterMs: number }
   | ({
@@ -233,7 +233,7 @@ export function slotEnd(
 /** Why a group escalates without a failure. */
 export const VOTE_UNDECIDED = "vote_undecided";
 
-/** The event of a vote that decides nothing. Workers that do not know the field show its reason, so that has to be one of old. */
+/** The event of a vote that decides nothing. Whoever does not look at `undecided` shows the reason. */
 export const UNDECIDED: Extract<RunEvent, { event: "escalated" }> = {
   event: "escalated",
   index: null,

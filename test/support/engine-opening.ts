@@ -24,7 +24,18 @@ export function settingsOf({ limits, width }: Plan): RunSettings {
     expiresAtMs: Number.MAX_SAFE_INTEGER,
     retentionMs: 0,
   };
-  return { ...identity, ...rules, models: [], limits, maxParallel: width, windowMs: 50, tools: [], metadataJson: "{}" };
+  return {
+    ...identity,
+    ...rules,
+    models: [],
+    limits,
+    maxParallel: width,
+    windowMs: 50,
+    weight: 1,
+    region: null,
+    tools: [],
+    metadataJson: "{}",
+  };
 }
 
 /** The facts of a call, as its request would have them. */

@@ -404,5 +404,15 @@ function settingsOf(width: number): RunSettings {
   const rules = { maxDepth: 3, defaultModel: null, errorStyle: "bracket", unpriced: "free" } as const;
   const identity = { id: "r", name: null, parentId: null, ancestors: [], holder: null, depth: 0, createdAtMs: 0 };
   const life = { expiresAtMs: Number.MAX_SAFE_INTEGER, retentionMs: 0, limits: NO_LIMITS, maxParallel: width };
-  return { ...identity, ...rules, ...life, models: [], windowMs: 50, tools: [], metadataJson: "{}" };
+  return {
+    ...identity,
+    ...rules,
+    ...life,
+    models: [],
+    windowMs: 50,
+    weight: 1,
+    region: null,
+    tools: [],
+    metadataJson: "{}",
+  };
 }

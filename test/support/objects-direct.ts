@@ -51,7 +51,7 @@ export function openingOf(count: number, models: (string | null)[]): OpenGroupRe
   };
 }
 
-/** The settings of a root run that lives for a minute; a name as id is that of a run of an earlier version. */
+/** The settings of a root run that lives for a minute; its id is the name of its object. */
 export function namedSettings(id: string): RunSettings {
   const createdAtMs = Date.now();
   return {
@@ -69,6 +69,8 @@ export function namedSettings(id: string): RunSettings {
     models: [],
     defaultModel: null,
     errorStyle: "bracket",
+    weight: 1,
+    region: null,
     windowMs: 50,
     unpriced: "refuse",
     retentionMs: 60_000,

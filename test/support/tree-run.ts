@@ -37,6 +37,7 @@ const batchAnswer = z.object({ usage, items: z.array(z.looseObject({ attempts: z
 export const NOTHING_ASKED: RunInput = {
   name: null,
   limits: NO_LIMITS,
+  weight: null,
   maxParallel: null,
   maxDepth: null,
   expiresInMs: null,
@@ -76,6 +77,8 @@ export class TreeRun {
       models: [],
       defaultModel: null,
       errorStyle: "bracket",
+      weight: 1,
+      region: null,
       windowMs: 50,
       unpriced: "refuse",
       retentionMs: 86_400_000,
@@ -111,7 +114,7 @@ export class TreeRun {
   async #reportAgain(): Promise<void> {
     const ended = this.nodes.filter(({ isFinal }) => isFinal);
     const { id, parent, spent } = ended[this.counts.granted % Math.max(1, ended.length)] ?? this.root;
-    if (parent !== null) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, spent));
+    if (parent !== null) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, spent, null));
   }
 
   async #step(ops: readonly TreeOp[]): Promise<void> {
@@ -200,7 +203,7 @@ export class TreeRun {
       const zero = { usd: 0, calls: 0, prompt_tokens: 0, completion_tokens: 0, new_tokens: 0 };
       const child = new Node(id, null, limits).caller;
       const exists = await child.callWithRetry<boolean>((run) => run.end("cancelled"));
-      if (!exists) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, zero));
+      if (!exists) await parent.caller.callWithRetry<void>((run) => run.childEnded(id, zero, null));
       else await child.callWithRetry<unknown>((run) => run.endAndWait("cancelled", null));
     }
   }

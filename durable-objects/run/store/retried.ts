@@ -26,7 +26,7 @@ export class RetriedRows {
     this.#rows.write("retried", "INSERT INTO retried (seq, before) VALUES (?, ?)", seq, JSON.stringify(before));
   }
 
-  /** The groups before a retry, oldest first. None: it is no retry, or one of an earlier version, which has copies. */
+  /** The groups before a retry, oldest first. None: it is no retry. */
   before(seq: number): readonly Before[] {
     const row = this.#rows.first<{ before: string }>("retried", "SELECT before FROM retried WHERE seq = ?", seq);
     return row === undefined ? [] : (JSON.parse(row.before) as Before[]);

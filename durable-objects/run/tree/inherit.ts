@@ -43,7 +43,7 @@ export function inherit(
       expiresAtMs,
       limits: allocated.limits,
       maxParallel: narrowed(input.maxParallel, settings.maxParallel),
-      weight: Math.min(input.weight ?? Infinity, settings.weight ?? 1),
+      weight: Math.min(input.weight ?? Infinity, settings.weight),
       maxDepth: Math.min(input.maxDepth ?? settings.maxDepth, settings.maxDepth),
       models: input.models === null ? settings.models : [...settings.models, input.models],
       defaultModel: input.defaultModel ?? settings.defaultModel,
@@ -52,7 +52,7 @@ export function inherit(
       unpriced: input.unpriced ?? settings.unpriced,
       // A child is deleted no later after its end than its parent would be.
       retentionMs: Math.min(input.retentionMs ?? settings.retentionMs, settings.retentionMs),
-      region: input.region ?? settings.region ?? null,
+      region: input.region ?? settings.region,
       // Only the operator registers tools, when the root run is opened.
       tools: settings.tools,
       metadataJson: input.metadataJson,

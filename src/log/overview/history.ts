@@ -47,7 +47,7 @@ export function hasSummary(row: string, summary: string): boolean {
   return row === summary || row.startsWith(summary.slice(0, -1) + KEY);
 }
 
-/** Reads a row; null if it is not a summary. Rows of earlier versions have no history. */
+/** Reads a row; null if it is not a summary. That of a run that has just been opened has no history. */
 export function readRow(text: string): Row | null {
   const value = objectIn(parsed(text));
   const usd = objectIn(objectIn(value?.["budget"])?.["usd"]);

@@ -118,9 +118,9 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /**
    * A child has ended and spent this much of its reservation. Counts once.
    * @param overrun What upstreams have billed it above its reservations: no more than that counts here above what was reserved for
-   *   it. Absent = its object is of an earlier version, and all counts.
+   *   it.
    */
-  childEnded(id: string, spent: Amounts, overrun?: Amounts | null): Promise<void>;
+  childEnded(id: string, spent: Amounts, overrun: Amounts | null): Promise<void>;
 
   /** Changes a child's reservation: raised before its limits rise, lowered after they fall. Null, or why it is refused. */
   resizeChild(id: string, reservation: Amounts): Promise<Reason | null>;
@@ -187,7 +187,7 @@ export interface RunApi extends Rpc.DurableObjectBranded {
 
   /**
    * Stores pages of a group that the request `openKey` will open. Null, or why they are refused.
-   * @param bodyBytes What of the group is in R2 by now. Absent = the Worker is of an earlier version, and does not say.
+   * @param bodyBytes What of the group is in R2 by now; absent = nothing of it.
    */
   stagePages(openKey: string, pages: CallPage[], bodyBytes?: number): Promise<Refused | null>;
 

@@ -34,8 +34,8 @@ export type RunSettings = {
   limits: Limits;
   /** 0 = no cap of the run's own. */
   maxParallel: number;
-  /** Its share at gates, relative to other runs. Runs of earlier versions have none: 1. */
-  weight?: number;
+  /** Its share at gates, relative to other runs. */
+  weight: number;
   maxDepth: number;
   /** Lists of patterns, one from each ancestor that names some and from the run itself: a model must match one of every list. */
   models: string[][];
@@ -45,8 +45,8 @@ export type RunSettings = {
   unpriced: "refuse" | "free";
   /** How long results and log are kept once the run has ended. */
   retentionMs: number;
-  /** Hint where its object begins; null = near its first caller. Runs of earlier versions have none. */
-  region?: Region | null;
+  /** Hint where its object begins; null = near its first caller. */
+  region: Region | null;
   /** Tools that its code may call: those of the root run it belongs to. */
   tools: Tool[];
   /** The client's own object, as JSON text: it is stored and returned, never read. */
@@ -72,8 +72,7 @@ export type RunInput = {
   name: string | null;
   limits: Limits;
   maxParallel: number | null;
-  /** Workers of earlier versions send none. */
-  weight?: number | null;
+  weight: number | null;
   maxDepth: number | null;
   expiresInMs: number | null;
   models: string[] | null;
@@ -115,20 +114,13 @@ export type RunPatch = {
 export type StoredTool = Omit<RunDocument["tools"][number], "parameters"> & Pick<Tool, "parametersJson">;
 
 /** The run document with its metadata still as the text it is stored as. */
-export type StoredDocument = Omit<
-  RunDocument,
-  "metadata" | "blocked" | "replay" | "replay_from" | "webhook" | "tools"
-> & {
+export type StoredDocument = Omit<RunDocument, "metadata" | "replay" | "replay_from" | "tools"> & {
   tools: StoredTool[];
   replay?: RunDocument["replay"];
   replay_from?: RunDocument["replay_from"];
-  /** Objects of earlier versions send none. */
-  webhook?: RunDocument["webhook"];
   metadataJson: string;
   /** The client's trace that its spans are in, for its token; absent = in one of their own. */
   traceId?: string;
-  /** Objects of earlier versions send none. */
-  blocked?: RunDocument["blocked"];
 };
 
 /** What a root run reports to the list of runs, as the list shows it. */

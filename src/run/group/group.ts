@@ -75,7 +75,7 @@ export type GroupMetrics = {
   speedup: number;
   peak_parallel: number;
   success_rate: number;
-  /** Of the calls that have ended, with all their attempts; null = none has. Absent in rows of earlier versions. */
+  /** Of the calls that have ended, with all their attempts; null = none has; absent = it is not asked for. */
   latency_ms?: Percentiles | null;
   /** Of the same calls: from the group's opening to the start of the first attempt. */
   queued_ms?: Percentiles | null;
@@ -101,7 +101,7 @@ export type Paused = { need: Amounts; sinceMs: number };
 
 /**
  * What an early stop has saved, or would have: `calls` were never made, `aborted` were in flight, were given up and stay charged.
- * `netNanoUsd`: what is left of `likelyNanoUsd` after what those cost above answers. Absent in rows of earlier versions.
+ * `netNanoUsd`: what is left of `likelyNanoUsd` after what those cost above answers; both absent = nothing was given up.
  */
 export type Saved = { calls: number; aborted: number; worstNanoUsd: number; likelyNanoUsd: number; atMs: number } & {
   abortedNanoUsd?: number;

@@ -10,8 +10,8 @@ export function keyOf({ model, shape }: Pick<TemplateRow, "model" | "shape">): s
 }
 
 /**
- * The rows that change. A template for which there is no room is stored as one of any model. Runs of an earlier version name
- * no root: they count as one tree.
+ * The rows that change. A template for which there is no room is stored as one of any model. Reports
+ * without a root count as those of one tree.
  */
 export function learned(rows: readonly TemplateRow[], seen: readonly TemplateRow[], nowMs: number): TemplateRow[] {
   const known = new Map(rows.map((row) => [keyOf(row), row]));
@@ -40,7 +40,7 @@ function hasRoom(known: ReadonlyMap<string, TemplateRow>, root: string): boolean
   return alone < TEMPLATES_PER_TREE_MAX;
 }
 
-/** The facts beside the witnesses, which runs of an earlier version read: what is believed, or what the only witness saw. */
+/** The facts beside the witnesses: what is believed, or what the only witness saw. */
 function factsFor(witnesses: readonly Witness[], nowMs: number): TemplateFacts {
   const [first] = witnesses;
   if (first === undefined) throw new Error("a template that nobody has seen");

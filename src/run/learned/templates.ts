@@ -27,7 +27,7 @@ export const ANY_MODEL = "*";
 
 /**
  * One template's facts, as objects exchange them. `root`: the root of the tree of runs that reports them. `witnesses`: who has
- * seen what of a stored template; an upstream object of an earlier version names none, and its facts are believed.
+ * seen what of a stored template; a report has none.
  */
 export type TemplateRow = TemplateFacts & {
   model: string;
@@ -37,14 +37,14 @@ export type TemplateRow = TemplateFacts & {
 };
 
 /**
- * What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. `reports`: absent from an
- * object of an earlier version.
+ * What is known of an upstream, as it travels with credit. `isRead`: the facts of other runs are in it. `reports`: what
+ * single trees have seen of images.
  */
 export type LearnedTemplates = {
   rows: TemplateRow[];
   textRatios: Record<string, number>;
   isRead: boolean;
-  reports?: ImageReport[];
+  reports: ImageReport[];
 };
 
 /** What one other tree has seen of the images of a model. */
@@ -171,7 +171,7 @@ export class Templates {
   /** Takes in what `learnedOf` has returned elsewhere. */
   adopt(upstream: string, { rows, textRatios, isRead, reports }: LearnedTemplates, nowMs: number): void {
     const known = this.#knownOf(upstream);
-    if (reports !== undefined) known.reports = reports;
+    known.reports = reports;
     if (isRead) Object.assign(known, { readAtMs: nowMs, isRead });
     for (const row of rows) {
       const key = keyOf(row.model, row.shape);

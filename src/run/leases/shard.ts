@@ -218,7 +218,7 @@ export type StoredLease = {
    * Of a single call, absent = the client's; of a slot only if an answer that ends at this cap is treated specially.
    */
   capKind?: Exclude<CapKind, "client">;
-  /** As of the attempt. Leases of earlier versions have none. */
+  /** As of the attempt; absent = it is not told. */
   requestedCap?: number | null;
   /** Both absent if the attempt's answer shows no template. */
   shape?: string;

@@ -12,7 +12,7 @@ export type Quote = {
   completionTokensMax: number;
   /** Most calls that it is made of, without retries; absent = one. */
   callsMax?: number;
-  /** The model, by its name in requests; absent from objects of an earlier version. */
+  /** The model, by its name in requests; absent = whoever asked for the quote named it. */
   model?: string;
 };
 

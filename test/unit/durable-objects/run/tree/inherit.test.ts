@@ -13,6 +13,7 @@ const NOW_MS = 1_000_000;
 const NOTHING_ASKED: RunInput = {
   name: null,
   limits: NO_LIMITS,
+  weight: null,
   maxParallel: null,
   maxDepth: null,
   expiresInMs: null,
@@ -145,17 +146,12 @@ describe("the weight of a child", () => {
     [1, 2, 1],
     [5, 2, 2],
     [null, 2, 2],
-    // Settings of earlier versions name none.
-    [5, undefined, 1],
-    [undefined, undefined, 1],
   ])("requested as %s of a parent's %s is %s", (weight, parent, expected) => {
-    const of = weight === undefined ? {} : { weight };
-    const { weight: _weight, ...rest } = PARENT;
-    const settings = parent === undefined ? rest : { ...rest, weight: parent };
+    const settings = { ...PARENT, weight: parent };
     const ledger = new Ledger(settings.limits);
     const child = inherit(
       { settings, ledger, siblings: zeroAmounts() },
-      { ...NOTHING_ASKED, ...of },
+      { ...NOTHING_ASKED, weight },
       { id: "run_child", nowMs: NOW_MS },
     );
     expect(child).toMatchObject({ ok: true, settings: { weight: expected } });
