@@ -104,6 +104,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   contract: {
     // Of the Batch API the schemas of its files and uploads.
     parts: ["answers", "batch", "bytes", "recordings", "contexts", "json", "pattern", "formats", "schema", "tokens"],
+    // Of the run what a group's rules are asked by.
+    types: ["core"],
     packages: [ZOD],
   },
   // One attempt, by the Worker that holds the client and by lanes alike.

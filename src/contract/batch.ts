@@ -2,8 +2,6 @@
 import * as z from "zod";
 import { areAlike, BATCH_TIER, type CallFacts, type Notify, type SharedBody, type ToolUse } from "../call.ts";
 import type { AggregateSpec } from "../run/answers/aggregate.ts";
-import type { StopRule } from "../run/answers/early-stop.ts";
-import type { JudgeRule } from "../run/answers/judged-stop.ts";
 import { splitName } from "../contexts/resolve.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { TIER_NAMES, type Tier, type TierMode } from "../run/answers/tiers.ts";
@@ -21,7 +19,6 @@ import { callOf, parseCall, type CallContent, type ParsedCall } from "./call.ts"
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
-import { parseStopWhen, stopReplyFields, stopWhen } from "./aggregate/stop-when.ts";
 import { speculationReply } from "./aggregate/speculation.ts";
 import {
   claimFields,
@@ -33,13 +30,16 @@ import {
 } from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
 import { PlainPrompts } from "./plain-prompts.ts";
+import { atLeast } from "./rules/at-least.ts";
+import type { AskedRules } from "./rules/rule.ts";
+import { stopReplyFields } from "./rules/stop-when.ts";
+import { askedRules, ruleFields } from "./rules/table.ts";
 import { replayedFlag } from "./replay.ts";
 import { ONE_FORM_OF_BATCH } from "./batch-forms.ts";
 import { strictFields } from "./strict-fields.ts";
 import type { ErrorStyle, OnExhausted, SentRules } from "./fields.ts";
 import {
   answeredBy,
-  atLeast,
   answerJson,
   answerParts,
   batchTier,
@@ -98,7 +98,7 @@ export const batchBody = strictFields({
   ...callSettingsFields,
   service_tier: batchTier.optional(),
   ...callRulesFields,
-  stop_when: stopWhen.optional(),
+  ...ruleFields,
   tiers: tierMode,
   aggregate: aggregate.optional(),
   validate_independence: validateIndependence.optional(),
@@ -146,16 +146,14 @@ export type BatchRequest = SentRules & {
   onBudget: "refuse" | "partial";
   /** What its calls do when the budget is used up; null = the run decides. */
   onExhausted: OnExhausted | null;
-  /** The share of its calls that must complete for it to end as completed; null = all. */
-  atLeast: number | null;
+  /** What it asks of its group beside its calls. */
+  rules: AskedRules;
   /** What of it the operator's webhook is notified of; absent = what the run says. */
   notify?: Notify;
   /** Whether each slot gets its equal share of the budget. */
   split: boolean;
   /** Whether the group continues after its client has left. */
   detach: boolean;
-  /** When the rest of the batch need not run. */
-  stopWhen: StopRule | JudgeRule | null;
   /** What its answers are combined to. */
   aggregate: AggregateSpec | null;
   /** What follows if its items are not independent; null = that is not checked. */
@@ -388,7 +386,7 @@ export type Envelope = {
 export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
   const read = batchBody.safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
-  const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach, stop_when } = read.data;
+  const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
   const { service_tier: sentTier, ...sent } = read.data;
   const viaBatches = sentTier === BATCH_TIER;
@@ -400,8 +398,8 @@ export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
     if (fault !== null) return fault;
     settings.value.dispatch.wantedTier = BATCH_TIER;
   }
-  const stop = parseStopWhen(stop_when);
-  if (!stop.ok) return stop;
+  const rules = askedRules(read.data);
+  if (!rules.ok) return rules;
   const combined = parseAggregate(read.data.aggregate);
   if (!combined.ok) return combined;
   const { toolUse } = settings.value.dispatch;
@@ -413,11 +411,10 @@ export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
     onError: on_error ?? "continue",
     onBudget: on_budget ?? "partial",
     onExhausted: read.data.on_exhausted ?? null,
-    atLeast: read.data.at_least ?? null,
+    rules: rules.value,
     ...notifyOf(read.data.webhook),
     split: budget_policy === "split",
     detach: detach ?? true,
-    stopWhen: stop.value,
     aggregate: combined.value,
     independence: read.data.validate_independence ?? null,
     tiers: read.data.tiers ?? null,

@@ -172,9 +172,6 @@ export const onExhausted = z.enum(["fail", "pause"]).meta({
 });
 export type OnExhausted = z.infer<typeof onExhausted>;
 
-/** When a group counts as completed although calls of it failed. */
-export const atLeast = z.number().gt(0).max(1);
-
 /** The tier of whole batches, on a single call, an item or a run. */
 const BATCHES_ONLY =
   '"batch" is a tier of whole batches: send it at the top level of POST /batch, with deadline_ms and the header "Prefer: respond-async", ' +

@@ -2,8 +2,6 @@
 import { isRecord } from "../../text/json/record.ts";
 import * as z from "zod";
 import type { AggregateSpec } from "../../run/answers/aggregate.ts";
-import type { StopRule } from "../../run/answers/early-stop.ts";
-import type { JudgeRule } from "../../run/answers/judged-stop.ts";
 import type { Tier, TierMode } from "../../run/answers/tiers.ts";
 import type { BodyOptions, Notify, ToolUse } from "../../call.ts";
 import type { ContextReference } from "../../contexts/types.ts";
@@ -25,7 +23,6 @@ import {
   TASK_RETRIES_MAX,
 } from "../../limits.ts";
 import { aggregate, parseAggregate } from "../aggregate/aggregate.ts";
-import { parseStopWhen, stopWhen } from "../aggregate/stop-when.ts";
 import { tierMode, tierName, tieredFacts, tiersOf } from "../batch.ts";
 import {
   SETTINGS_DEFAULT,
@@ -38,7 +35,6 @@ import {
 import { parseCall, type ParsedCall } from "../call.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";
 import {
-  atLeast,
   callRulesFields,
   contentFields,
   exactlyOneOf,
@@ -48,6 +44,9 @@ import {
   type OnExhausted,
   type SentRules,
 } from "../fields.ts";
+import { atLeast } from "../rules/at-least.ts";
+import type { AskedRules } from "../rules/rule.ts";
+import { askedRules, ruleFields } from "../rules/table.ts";
 import { strictFields } from "../strict-fields.ts";
 import { atOnce, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
 import { toolName } from "../tools.ts";
@@ -168,7 +167,7 @@ export const dagBody = strictFields({
     description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
   }),
   webhook: webhookField.optional(),
-  stop_when: stopWhen.optional(),
+  ...ruleFields,
   speculate: strictFields({
     max_usd: z.number().positive().meta({
       description: "What early calls may cost in all whose tasks do not start after all, USD",
@@ -222,8 +221,8 @@ export type DagRequest = SentRules & {
   onError: "continue" | "abort";
   schedule: "critical_path" | "fifo" | "weight";
   concurrency: number | null;
-  /** When its results are what the client wants, so that the rest need not run; null = it runs to its end. */
-  stopWhen: StopRule | JudgeRule | null;
+  /** What it asks of its group beside its tasks. */
+  rules: AskedRules;
   /** What its results are combined to. */
   aggregate: AggregateSpec | null;
   /** What early calls may cost for nothing; null = none is made. */
@@ -234,8 +233,6 @@ export type DagRequest = SentRules & {
   detach: boolean;
   /** What its calls do when the budget is used up; null = the run decides. */
   onExhausted: OnExhausted | null;
-  /** The share of its calls that must complete for it to end as completed; null = all. */
-  atLeast: number | null;
   /** What of it the operator's webhook is notified of; absent = what the run says. */
   notify?: Notify;
 };
@@ -274,7 +271,7 @@ export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
   const shared = { defaults, context, toolUse: dispatch.toolUse ?? null, settings: sentSettings(sent) };
   const onExhausted = read.data.on_exhausted ?? null;
   const speculate = read.data.speculate === undefined ? null : { maxUsd: read.data.speculate.max_usd };
-  const guards = { onExhausted, speculate, atLeast: read.data.at_least ?? null, ...notifyOf(read.data.webhook) };
+  const guards = { onExhausted, speculate, ...notifyOf(read.data.webhook) };
   const rules = { ...rulesOf(read.data), ...shared, detach: detach ?? true, ...guards };
   return {
     ok: true,
@@ -283,14 +280,14 @@ export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
 }
 
 /** The rules over the results of the graph. */
-function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "stopWhen" | "aggregate">> {
-  const stop = parseStopWhen(sent.stop_when);
-  if (!stop.ok) return stop;
+function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "rules" | "aggregate">> {
+  const rules = askedRules(sent);
+  if (!rules.ok) return rules;
   const combined = parseAggregate(sent.aggregate);
   if (combined.ok && combined.value?.strategy === "vote" && combined.value.escalatesGroup === true) {
     return invalid("aggregate.escalate", "is for a batch only; leave it out, and look at aggregation.decided");
   }
-  return combined.ok ? { ok: true, value: { stopWhen: stop.value, aggregate: combined.value } } : combined;
+  return combined.ok ? { ok: true, value: { rules: rules.value, aggregate: combined.value } } : combined;
 }
 
 /** Call settings as a client sent them, by the names of their fields. */

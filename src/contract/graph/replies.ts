@@ -1,7 +1,7 @@
 /** What the routes of graphs answer. */
 import * as z from "zod";
 import { batchReply, slotCounts } from "../batch.ts";
-import { stopReplyFields } from "../aggregate/stop-when.ts";
+import { stopReplyFields } from "../rules/stop-when.ts";
 import { speculationReply } from "../aggregate/speculation.ts";
 import { errorBody } from "../errors.ts";
 import { answerJson, answerParts } from "../fields.ts";

@@ -8,7 +8,6 @@ import type { AppEnv } from "../context.ts";
 import { parseQuote, type BatchRequest } from "../../contract/batch.ts";
 import { readJsonBytes } from "../../contract/body.ts";
 import type { IndependenceReply } from "../../contract/independence.ts";
-import { stopRequestOf } from "../../contract/aggregate/stop-when.ts";
 import { prefersAsync } from "../../contract/groups.ts";
 import { batchReading } from "../../contract/large-batch.ts";
 import { Refusal, type Reason } from "../../errors.ts";
@@ -23,6 +22,7 @@ import { groupOfClient, openGroupDeps } from "./client-group.ts";
 import { answerAccepted, answerGroup, framingOf, isAccepted, type GroupAnswer } from "./group-answer.ts";
 import { batchWithContexts } from "../contexts/find.ts";
 import type { CompiledGraph } from "../../run/graph/types.ts";
+import { stoppingOf } from "../../run/rules/table.ts";
 import { openGroup, type Opened } from "../../objects/clients/groups/open-group.ts";
 import { PLAIN_RULES } from "../../objects/clients/groups/plain-rules.ts";
 import { firstCapacity } from "../../executors/group-executor.ts";
@@ -117,15 +117,13 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
   const { split, deadlineMs, detach, errorStyle } = request;
   const hasCustomIds = ids.length > 0 || hasLabels;
   const rules = { ...PLAIN_RULES, idempotencyKey: named, count: calls.length, hasCustomIds };
-  const stop = stopRequestOf(request.stopWhen);
   const combined = request.aggregate === null ? {} : { aggregate: request.aggregate };
   const tiers = request.tiers === null ? {} : { tiers: request.tiers };
   const replay = recording === null ? {} : { replay: recording };
-  const { onExhausted, atLeast, notify } = request;
+  const { onExhausted, notify } = request;
   const provider = request.viaBatches ? { viaBatches: true as const } : {};
   const guards = {
     ...(onExhausted !== null && { onExhausted }),
-    ...(atLeast !== null && { atLeast }),
     ...(notify && { notify }),
   };
   const options = { concurrency, onError, onBudget, onLost, split, deadlineMs, detach, errorStyle };
@@ -134,7 +132,7 @@ function openingOf(request: BatchRequest, named: IdempotencyKey | null, recordin
     ...(isCopied === true ? { isCopied } : {}),
     defaults,
     dedupe,
-    rules: { ...rules, ...options, ...stop, ...combined, ...tiers, ...replay, ...guards, ...provider },
+    rules: { ...rules, ...options, ...request.rules, ...combined, ...tiers, ...replay, ...guards, ...provider },
   };
 }
 
@@ -160,9 +158,10 @@ async function answerEmpty(c: Context<AppEnv>, runId: string, request: BatchRequ
 }
 
 /** What the rules of a batch say of no answers. */
-async function emptyFields({ stopWhen, aggregate, tiers }: BatchRequest): Promise<object> {
-  const judged = stopWhen?.kind === "judge" ? { judges: [] } : {};
-  const stop = stopWhen === null ? undefined : { shadow: stopWhen.shadow, saved: null, hasCancelled: false, ...judged };
+async function emptyFields({ rules: asked, aggregate, tiers }: BatchRequest): Promise<object> {
+  const { shadow } = stoppingOf(asked) ?? {};
+  const judged = asked.judgeWhen === undefined ? {} : { judges: [] };
+  const stop = shadow === undefined ? undefined : { shadow, saved: null, hasCancelled: false, ...judged };
   const rules = { ...stopFields(stop), ...tierFields(tiers === null ? undefined : []) };
   if (aggregate === null) return rules;
   const aggregation = await aggregationOf(aggregate, { group: { count: 0 }, slotsFrom: () => Promise.resolve([]) });

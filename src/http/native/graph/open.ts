@@ -1,7 +1,6 @@
 /** Opens a graph as a group whose slots depend on each other. */
 import type { Context } from "hono";
 import type { AppEnv } from "../../context.ts";
-import { stopRequestOf } from "../../../contract/aggregate/stop-when.ts";
 import type { DagRequest } from "../../../contract/graph/dag.ts";
 import { prefersAsync } from "../../../contract/groups.ts";
 import { Refusal } from "../../../errors.ts";
@@ -53,13 +52,12 @@ export async function openGraph(
   const workflows = isAsync && mayUseWorkflows ? c.env.WORKFLOW : undefined;
   const ownCapacity = isAsync ? null : firstCapacity(waitingFetchesMax);
   const capacity = workflows === undefined ? ownCapacity : WORKFLOW_CAPACITY;
-  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach, stopWhen, aggregate, tiers } = request;
+  const { tasks, defaults, concurrency, onError, onLost, deadlineMs, detach, aggregate, tiers } = request;
   const rules = { concurrency, onError, onLost, deadlineMs, detach, count: graph.slots };
   const judged = {
-    ...stopRequestOf(stopWhen),
+    ...request.rules,
     ...(aggregate !== null && { aggregate }),
     ...(tiers !== null && { tiers }),
-    ...(request.atLeast !== null && { atLeast: request.atLeast }),
     ...(request.onExhausted !== null && { onExhausted: request.onExhausted }),
     ...(request.notify && { notify: request.notify }),
   };

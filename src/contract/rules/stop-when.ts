@@ -12,10 +12,11 @@ import {
 } from "../../limits.ts";
 import { compilePattern } from "../../text/pattern/pattern.ts";
 import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
-import { instruction } from "./instruction.ts";
+import { instruction } from "../aggregate/instruction.ts";
 import { ABSENT, exactlyOneOf, label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
+import type { NamedRule } from "./rule.ts";
 
 const quorum = strictFields({
   of: z.int().min(1).max(ITEMS_PER_BATCH_MAX).meta({ description: "Answers that must have voted" }),
@@ -46,7 +47,7 @@ const judge = strictFields({
     .meta({ description: "Number of new answers before each call of the judge; default 1" }),
 });
 
-export const stopWhen = strictFields({
+const stopWhen = strictFields({
   n_success: z.int().min(1).max(ITEMS_PER_BATCH_MAX).optional().meta({ description: "So many calls have completed" }),
   quorum: quorum.optional().meta({ description: "So many answers have voted, and enough of them agree" }),
   regex: z.string().min(1).max(PATTERN_CHARS_MAX).optional().meta({
@@ -80,6 +81,17 @@ export const stopWhen = strictFields({
   description: "Exactly one of `n_success`, `quorum`, `regex` and `judge`. Once it is met, queued calls are cancelled",
 });
 
+export const stopFields = { stop_when: stopWhen.optional() };
+
+export const stopRule: NamedRule<{ stop_when?: z.infer<typeof stopWhen> | undefined }> = {
+  read({ stop_when: sent }) {
+    const rule = parseStopWhen(sent);
+    if (!rule.ok) return rule;
+    if (rule.value === null) return { ok: true, value: {} };
+    return { ok: true, value: rule.value.kind === "judge" ? { judgeWhen: rule.value } : { stopWhen: rule.value } };
+  },
+};
+
 /** What a group's answer says of its early stop; absent without `stop_when`. */
 export const stopReplyFields = {
   saved_calls: z.int().optional().meta({ description: "Calls that were not made, because `stop_when` was met" }),
@@ -99,7 +111,7 @@ export const stopReplyFields = {
 };
 
 /** The rule that a request names; null = it names none. */
-export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parsed<StopRule | JudgeRule | null> {
+function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parsed<StopRule | JudgeRule | null> {
   if (sent === undefined) return { ok: true, value: null };
   const { n_success: n, quorum: votes, regex: source, judge: judged, flags, shadow = false, hurry = false } = sent;
   const { in_flight: inFlight = "auto" } = sent;
@@ -129,10 +141,4 @@ export function parseStopWhen(sent: z.infer<typeof stopWhen> | undefined): Parse
 function judgeOf(sent: z.infer<typeof judge>, all: InFlightRule & Pick<JudgeRule, "shadow">): JudgeRule {
   const { prompt, model = null, max_tokens: maxTokens = null, max_chars: charsMax = JUDGED_CHARS_DEFAULT } = sent;
   return { kind: "judge", prompt, model, maxTokens, charsMax, every: sent.every ?? 1, ...all };
-}
-
-/** The rule as a run takes it. */
-export function stopRequestOf(rule: StopRule | JudgeRule | null): { stopWhen?: StopRule; judgeWhen?: JudgeRule } {
-  if (rule === null) return {};
-  return rule.kind === "judge" ? { judgeWhen: rule } : { stopWhen: rule };
 }
