@@ -13,5 +13,5 @@ export const abort: Rule<AbortRequest, AbortFacts> = {
 };
 
 const ABORT: ActiveRule = {
-  onFailure: () => ({ kind: "abort", message: 'an earlier slot failed and on_error is "abort"' }),
+  onFailure: () => [{ kind: "abort", message: 'an earlier slot failed and on_error is "abort"' }],
 };

@@ -41,11 +41,18 @@ export type EndedSlot = {
   parts?: AnswerParts;
 };
 
+/** A slot that has failed and that nothing answers for: of a graph the first of its task. */
+export type FailedSlot = { index: number; reason: Reason | null };
+
 /**
  * What a group does because of a rule. `stop`: it has what its client needs, by the rule that `rule` describes. `abort`: none of its other
- * slots starts, and `message` says why. `served`: calls may be due that serve the group.
+ * slots starts, and `message` says why. `served`: calls may be due that serve the group. `escalated`: the failure of the slot is for a person to look at.
  */
-export type RuleEffect = { kind: "stop"; rule: string } | { kind: "abort"; message: string } | { kind: "served" };
+export type RuleEffect =
+  | { kind: "stop"; rule: string }
+  | { kind: "abort"; message: string }
+  | { kind: "served" }
+  | { kind: "escalated"; index: number; reason: Reason };
 
 /** How a group has ended. `answered` of the slots that were `expected` to complete have an answer. */
 export type GroupEnding = { isComplete: boolean; isCancelled: boolean; answered: number; expected: number };
@@ -79,8 +86,8 @@ export type ActiveRule = {
   remembersEnds?: () => boolean;
   /** A slot has ended, now or before a restart. What follows from ends before a restart has happened. */
   onSlotEnd?: (slot: EndedSlot) => RuleEffect | null;
-  /** Slots have failed, and nothing answers for them. */
-  onFailure?: () => RuleEffect | null;
+  /** Slots have failed: what each of them means, and what all of them do. */
+  onFailure?: (failed: readonly FailedSlot[]) => readonly RuleEffect[];
   /** How the group ends, if this rule decides it; null = it does not. */
   onGroupEnd?: (ending: GroupEnding) => GroupVerdict | null;
   /** What the row of the group and its readers are told. */

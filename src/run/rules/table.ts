@@ -8,6 +8,7 @@ import { tiers, type TiersFacts } from "./tiers.ts";
 import type {
   ActiveRule,
   EndedSlot,
+  FailedSlot,
   GroupEnding,
   GroupVerdict,
   Rule,
@@ -28,8 +29,11 @@ export type RequestedRules = EarlyStopFacts &
 /** What the row of a group keeps of its rules. */
 export type StoredRules = EarlyStopFacts & JudgedStopFacts & AbortFacts & BallotFacts & TiersFacts & AtLeastFacts;
 
-/** In the order in which they are asked: the first that decides how a group ends does. */
-const RULES: readonly Rule<RequestedRules, StoredRules>[] = [earlyStop, judgedStop, abort, ballot, tiers, atLeast];
+/**
+ * In the order in which they are asked: the first that decides how a group ends does, and what has failed is reported before the group
+ * stops for it.
+ */
+const RULES: readonly Rule<RequestedRules, StoredRules>[] = [earlyStop, judgedStop, ballot, tiers, abort, atLeast];
 
 /** The field of a group's row that has its rules; nothing if its client asks for none. */
 export function rulesOfRequest(request: RequestedRules): { rules?: StoredRules } {
@@ -100,9 +104,9 @@ export class GroupRules {
   }
 
   /** Slots have failed, and nothing answers for them. */
-  slotsFailed(): readonly RuleEffect[] {
+  slotsFailed(failed: readonly FailedSlot[]): readonly RuleEffect[] {
     if (this.#active.length === 0) return NO_EFFECTS;
-    return this.#active.flatMap((rule) => rule.onFailure?.() ?? []);
+    return this.#active.flatMap((rule) => rule.onFailure?.(failed) ?? []);
   }
 
   /** How the group has ended, if a rule decides that; else null. */

@@ -1,6 +1,6 @@
 /** Tiers of the group's calls: which of them may start, and what their failures mean for its end. */
 import { Tiers, withFailures, type TierFailures, type TierMode } from "../answers/tiers.ts";
-import type { ActiveRule, GroupEnding, Rule, RuledGroup, ShownByRules } from "./rule.ts";
+import type { ActiveRule, FailedSlot, GroupEnding, Rule, RuledGroup, RuleEffect, ShownByRules } from "./rule.ts";
 
 /** How the tiers of its calls matter; absent = it has none. */
 export type TiersFacts = { tiers?: TierMode };
@@ -29,6 +29,13 @@ export class TiersRule implements ActiveRule {
   get failures(): TierFailures {
     const { graph } = this.#group;
     return graph === null ? this.tiers.failures : withFailures(this.tiers.failures, graph.lostTasks());
+  }
+
+  /** A failed call of the most important tier is reported at once: a client that follows the log can react. */
+  onFailure(failed: readonly FailedSlot[]): RuleEffect[] {
+    return failed.flatMap(({ index, reason }) =>
+      reason === null || this.tiers.tierOf(index) !== 0 ? [] : [{ kind: "escalated", index, reason }],
+    );
   }
 
   /** A call of the most important tier has failed. */

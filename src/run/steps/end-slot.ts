@@ -20,7 +20,7 @@ import { savedBy } from "./saved.ts";
 import { freshRecord, withoutAnswer, type SlotRecord } from "../group/record.ts";
 import type { RecalledSlot } from "../group/recorded.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../queue/slot.ts";
-import type { RuleEffect } from "../rules/rule.ts";
+import type { FailedSlot, RuleEffect } from "../rules/rule.ts";
 import { callEnded, mayBeServed } from "../services/table.ts";
 import type { EngineState } from "../state.ts";
 import { reconsider } from "./paused.ts";
@@ -50,8 +50,7 @@ export function endSlot(state: EngineState, group: Group, record: SlotRecord, en
   finishSlot(state, group, ended, end, nowMs);
   const effects = group.rules.slotEnded(ended);
   const lost = graph === null ? failedOf(ended) : advanceGraph(state, group, graph, ended, nowMs);
-  if (end.hasEvent !== false) notifyEscalations(state, group, lost, nowMs);
-  if (lost.length > 0) applyEffects(state, group, group.rules.slotsFailed(), nowMs);
+  if (lost.length > 0) applyEffects(state, group, group.rules.slotsFailed(lost), nowMs, end.hasEvent);
   applyEffects(state, group, effects, nowMs);
   releaseTiers(state, group);
   if (group.early !== null) state.addServed(group);
@@ -102,20 +101,8 @@ function handOn(state: EngineState, name: string): void {
   if (next !== null) state.queue.push(next.bucket, next.id);
 }
 
-/** A slot that failed and that nothing answers for. */
-type Lost = { index: number; reason: Reason | null };
-
-function failedOf({ id, state: ended, reason }: SlotRecord): Lost[] {
+function failedOf({ id, state: ended, reason }: SlotRecord): FailedSlot[] {
   return ended === "failed" ? [{ index: indexOf(id), reason }] : [];
-}
-
-/** Emits an event for each failed call of the most important tier, so that a client that follows the log can react at once. */
-function notifyEscalations(state: EngineState, group: Group, lost: readonly Lost[], nowMs: number): void {
-  for (const { index, reason } of lost) {
-    if (group.tiers?.tierOf(index) !== 0 || reason === null) continue;
-    const event = { event: "escalated", index, callId: null, reason } as const;
-    state.escalate(event, group, nowMs);
-  }
 }
 
 /** Queues and ends what a slot's end lets start or keeps from starting. The slots of tasks that failed and that nothing answers for. */
@@ -125,15 +112,20 @@ function advanceGraph(
   graph: GroupGraph,
   { id, state: ended, reason }: SlotRecord,
   nowMs: number,
-): Lost[] {
+): FailedSlot[] {
   const { frontier } = graph;
   const index = indexOf(id);
   const advance = frontier.ended(index, endingOf(ended));
   takeAdvance(state, group, graph, advance, nowMs);
   const failed = [{ index, reason }, ...advance.unfed.map((at) => ({ index: at, reason: graph.unfedReason(at) }))];
+  return lostOf(graph, failed);
+}
+
+/** Those of the failed slots of a graph that nothing answers for. */
+function lostOf(graph: GroupGraph, failed: readonly FailedSlot[]): FailedSlot[] {
   return failed
-    .filter((each) => frontier.isLost(each.index))
-    .map((each) => ({ ...each, index: graph.answeredFor(each.index) }));
+    .filter(({ index }) => graph.frontier.isLost(index))
+    .map(({ index, reason }) => ({ index: graph.answeredFor(index), reason }));
 }
 
 function takeAdvance(
@@ -189,7 +181,11 @@ export function changeGraph(
     { ready, skipped: skipped.filter(({ index }) => isQueued(index)), unfed: newlyUnfed },
     nowMs,
   );
-  if (newlyUnfed.some((at) => graph.frontier.isLost(at))) applyEffects(state, group, group.rules.slotsFailed(), nowMs);
+  const lost = lostOf(
+    graph,
+    newlyUnfed.map((at) => ({ index: at, reason: graph.unfedReason(at) })),
+  );
+  if (lost.length > 0) applyEffects(state, group, group.rules.slotsFailed(lost), nowMs, false);
   if (group.done) state.writeGroup(group);
 }
 
@@ -220,12 +216,33 @@ function emitSlotEnd(
   state.log.add(end, group.parallelGroupId, times.endedAtMs);
 }
 
-/** What the rules of a group do because a slot has ended. One that has stopped meanwhile does not stop again. */
-function applyEffects(state: EngineState, group: Group, effects: readonly RuleEffect[], nowMs: number): void {
+/**
+ * What the rules of a group do because a slot has ended. One that has stopped meanwhile does not stop again. `hasEvent` false: what has
+ * failed is not reported.
+ */
+function applyEffects(
+  state: EngineState,
+  group: Group,
+  effects: readonly RuleEffect[],
+  nowMs: number,
+  hasEvent = true,
+): void {
   for (const effect of effects) {
-    if (effect.kind === "served") state.addServed(group);
-    else if (effect.kind === "abort") abortGroup(state, group, effect.message, nowMs);
-    else if (!group.hasStopped) stopGroup(state, group, effect.rule, nowMs);
+    switch (effect.kind) {
+      case "served":
+        state.addServed(group);
+        break;
+      case "escalated": {
+        const { index, reason } = effect;
+        if (hasEvent) state.escalate({ event: "escalated", index, callId: null, reason }, group, nowMs);
+        break;
+      }
+      case "abort":
+        abortGroup(state, group, effect.message, nowMs);
+        break;
+      case "stop":
+        if (!group.hasStopped) stopGroup(state, group, effect.rule, nowMs);
+    }
   }
 }
 

@@ -2,6 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { EndedSlot, RuledGroup } from "../../../../src/run/rules/rule.ts";
 import { JudgedStopRule } from "../../../../src/run/rules/judged-stop.ts";
+import { TiersRule } from "../../../../src/run/rules/tiers.ts";
 import {
   GroupRules,
   rulesOfRequest,
@@ -41,6 +42,8 @@ function view(states: readonly EndedSlot["state"][] = [], more: Partial<RuledGro
     ...more,
   };
 }
+
+const FAILED = { index: 1, reason: REASON };
 
 const rules = (stored: StoredRules, group = view()) => new GroupRules(stored, group);
 const slot = (id: number, text: string | null): EndedSlot => ({
@@ -82,7 +85,7 @@ describe("the rules of a group", () => {
       false,
       {},
     ]);
-    expect([...none.slotEnded(slot(0, "a")), ...none.slotsFailed()]).toEqual([]);
+    expect([...none.slotEnded(slot(0, "a")), ...none.slotsFailed([FAILED])]).toEqual([]);
   });
 
   it("are all told of an end before one of them stops the group", () => {
@@ -117,8 +120,17 @@ describe("the rules of a group", () => {
 
   it("stop the group after a failure only if it is to be aborted", () => {
     const message = 'an earlier slot failed and on_error is "abort"';
-    expect(rules({ onError: "abort", atLeast: 0.5 }).slotsFailed()).toEqual([{ kind: "abort", message }]);
-    expect(rules({ atLeast: 0.5 }).slotsFailed()).toEqual([]);
+    expect(rules({ onError: "abort", atLeast: 0.5 }).slotsFailed([FAILED])).toEqual([{ kind: "abort", message }]);
+    expect(rules({ atLeast: 0.5 }).slotsFailed([FAILED])).toEqual([]);
+  });
+
+  it("report a failed call of the most important tier, and no other one, before the group stops for it", () => {
+    const strict = rules({ tiers: "strict", onError: "abort" });
+    strict.find(TiersRule)?.tiers.set(0, 1);
+    strict.find(TiersRule)?.tiers.set(1, 0);
+    const kinds = (index: number) => strict.slotsFailed([{ ...FAILED, index }]).map(({ kind }) => kind);
+    expect([kinds(0), kinds(1)]).toEqual([["abort"], ["escalated", "abort"]]);
+    expect(strict.slotsFailed([FAILED])[0]).toEqual({ kind: "escalated", ...FAILED });
   });
 
   it("decide the end in their order: a vote before a share of the slots, and neither of what was cancelled", () => {
