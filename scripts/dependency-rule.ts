@@ -83,7 +83,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   answers: { parts: ["pattern", "schema"], packages: [] },
   tokens: { parts: [], packages: [] },
   // Stored texts: indexes, ranges, splits.
-  contexts: { parts: ["tokens"], packages: [] },
+  contexts: { parts: ["tokens", "renewed"], packages: [] },
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
   bytes: { parts: [], packages: [] },

@@ -1945,6 +1945,10 @@ export const PREFIXES_KEPT = 1_000;
 export const CONTEXT_WRITE_BYTES = 64 * 1024;
 /** Bytes of a context that are split between two looks whether a pause is due: they may be as many lines, of half a microsecond each. */
 export const SPLIT_PIECE_BYTES = 16 * 1024;
+/** Ways to cut texts whose chunks an isolate remembers, of all runs: at most 50,000 chunks each, 400 KB, so 6.4 MB of its 128. */
+export const SPLITS_KEPT_MAX = 16;
+/** Sizes of chunks of one batch whose calls share their facts: 3 MB while its request is read. Chunks of further sizes have facts of their own. */
+export const CHUNK_KINDS_MAX = 10_000;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */
 export const CHUNK_CHARS_MAX = 1_000_000;
 export const CHUNK_CHARS_DEFAULT = 8_000;

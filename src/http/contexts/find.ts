@@ -4,6 +4,7 @@ import { runFilesOf, type Objects } from "../../objects/address.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
 import type { AppEnv } from "../context.ts";
 import { KnownContexts, noContext, withContext } from "../../contexts/resolve.ts";
+import { KeptSplits } from "../../contexts/kept-splits.ts";
 import { chunksByChars, Splitter, type Chunk } from "../../contexts/split.ts";
 import type { ContextRecord, ContextReference, Split } from "../../contexts/types.ts";
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
@@ -14,6 +15,7 @@ import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
 import {
+  CHUNK_KINDS_MAX,
   CHUNK_PLACE,
   CONTEXTS_PER_REQUEST_MAX,
   FILE_PAGE_BYTES,
@@ -167,11 +169,19 @@ async function batchOver(c: Context<AppEnv>, runId: string, request: BatchReques
   const { prompt = "" } = call.body;
   const shares = await SharedPrefixes.of(request.defaults, hashOf);
   const times = prompt.split(CHUNK_PLACE).length - 1;
+  const kinds = new Map<string, CallFacts>();
   const chunkCall = (number: number): BatchCall => {
     const found = known.resolve({ id, chunk: { number, split }, place: "template" }, "over.context");
     if (!found.ok) throw new Refusal(found.reason);
+    const { placed: context, bytesMax, tokensMax } = found.value;
+    // Nothing else of a chunk is a fact of its call: those of equal sizes have one object.
+    const kind = `${bytesMax} ${tokensMax}`;
+    const facts = kinds.get(kind);
+    if (facts !== undefined) return { ...call, body: { ...call.body, context }, facts };
     const chunk = withContext(call, found.value, times);
-    return length < 2 ? chunk : shares.markLone(chunk);
+    const whole = length < 2 ? chunk : shares.markLone(chunk);
+    if (kinds.size < CHUNK_KINDS_MAX) kinds.set(kind, whole.facts);
+    return whole;
   };
   const calls = {
     length,
@@ -230,8 +240,16 @@ async function findContexts(
   return known;
 }
 
-/** The chunks of a context. Its text is read page by page, and only where its length does not say where chunks end. */
+/** Where texts were cut before, for all runs that use this isolate. */
+const keptSplits = new KeptSplits();
+
+/**
+ * The chunks of a context that the run has. Its text is read page by page, and only where neither its length says where chunks end, nor an
+ * earlier request has found out.
+ */
 async function chunksOf(objects: Objects, runId: string, record: ContextRecord, split: Split): Promise<Chunk[]> {
+  const kept = keptSplits.of(record.id, split);
+  if (kept !== null) return kept;
   const chunks: Chunk[] = [];
   const add = (chunk: Chunk): void => {
     if (chunks.length === ITEMS_PER_BATCH_MAX) {
@@ -253,6 +271,7 @@ async function chunksOf(objects: Objects, runId: string, record: ContextRecord, 
     await inSlices(splitting.page(page, to === bytes), pause);
   }
   splitting.end();
+  keptSplits.keep(id, split, chunks);
   return chunks;
 }
 

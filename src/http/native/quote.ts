@@ -1,11 +1,12 @@
 /** `POST /batch?quote=1`: what a batch would cost, without opening it. */
 import type { Context } from "hono";
 import type { Refused } from "../../objects/methods/types.ts";
+import type { CallFacts } from "../../call.ts";
 import { DIMENSIONS } from "../../run/money/ledger.ts";
 import { usdOf } from "../../run/money/money.ts";
 import type { Quote } from "../../run/money/quote.ts";
 import type { AppEnv } from "../context.ts";
-import type { BatchRequest, QuoteReply } from "../../contract/batch.ts";
+import type { BatchCall, BatchRequest, QuoteReply } from "../../contract/batch.ts";
 import type { BudgetDocument } from "../../contract/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../run/queue/call-page.ts";
 import { Refusal } from "../../errors.ts";
@@ -30,6 +31,11 @@ export async function quoteBatch(c: Context<AppEnv>, runId: string, request: Bat
 /** The quotes of all slots, which the run object makes in parts: an RPC carries 32 MB. */
 async function quotesOf(run: RunCaller, request: BatchRequest): Promise<Quote[]> {
   if (request.isCopied === true) return await quotesOfCopies(run, request);
+  return request.contexts.over === null ? await quotesOfEach(run, request) : await quotesOfChunks(run, request);
+}
+
+/** The quotes of calls, each of which the run quotes. */
+async function quotesOfEach(run: RunCaller, request: BatchRequest): Promise<Quote[]> {
   const { calls, defaults } = request;
   const builder = new CallPageBuilder(defaults);
   const quotes: Quote[] = [];
@@ -64,6 +70,22 @@ async function quotesOf(run: RunCaller, request: BatchRequest): Promise<Quote[]>
   return quotes;
 }
 
+/** The quotes of a batch over chunks: of those whose calls have the same facts, the run quotes the first. */
+async function quotesOfChunks(run: RunCaller, request: BatchRequest): Promise<Quote[]> {
+  const kinds = new Map<CallFacts, number>();
+  const firsts: BatchCall[] = [];
+  const kindOf: number[] = [];
+  const slice = new SliceCount();
+  for (const call of request.calls) {
+    const kind = kinds.get(call.facts) ?? firsts.push(call) - 1;
+    kinds.set(call.facts, kind);
+    kindOf.push(kind);
+    if (slice.add(0)) await pause();
+  }
+  const quotes = await quotesOfEach(run, { ...request, calls: firsts });
+  return kindOf.flatMap((kind) => quotes[kind] ?? []);
+}
+
 /** The quotes of a batch of one call, many times: the run quotes one. */
 async function quotesOfCopies(run: RunCaller, { calls, ...request }: BatchRequest): Promise<Quote[]> {
   const { isCopied: _isCopied, ...one } = request;
@@ -77,12 +99,11 @@ async function quotesOfCopies(run: RunCaller, { calls, ...request }: BatchReques
 function* replyText(quotes: readonly Quote[], budget: BudgetDocument | null): Sliced<string[]> {
   const slice = new SliceCount();
   const pieces = [`${JSON.stringify(headOf(quotes, budget)).slice(0, -1)},"items":[`];
-  let last: Quote | undefined;
-  let figures = "";
+  const written = new Map<Quote, string>();
   for (const [index, quote] of quotes.entries()) {
-    // Copies of one call have one quote.
-    if (last !== quote) figures = JSON.stringify(figuresOf(quote)).slice(1);
-    last = quote;
+    // Copies of one call, and chunks of equal sizes, have one quote.
+    const figures = written.get(quote) ?? JSON.stringify(figuresOf(quote)).slice(1);
+    written.set(quote, figures);
     const piece = `${index === 0 ? "" : ","}{"index":${index},${figures}`;
     pieces.push(piece);
     if (slice.add(piece.length)) yield;
