@@ -35,7 +35,7 @@ type Client = {
   openBatch: (prompts: readonly string[], rules?: Record<string, unknown>) => Promise<string>;
   /** Sends a request whose group nobody waits for; returns its path. */
   open: (path: string, json: Record<string, unknown>) => Promise<string>;
-  send: (path: string, json?: unknown) => Promise<Answer>;
+  send: (path: string, json?: unknown, headers?: Record<string, string>) => Promise<Answer>;
   run: () => Promise<RunDocument>;
 };
 
@@ -59,8 +59,8 @@ async function startPlace(limiter: Limiter, latencyMs = 5): Promise<Place> {
   });
   const openRun = async (body: Record<string, unknown> = {}): Promise<Client> => {
     const { token } = await gateway.openRun({ max_parallel: WIDTH, budget: { usd: 1 }, ...body });
-    const send = async (path: string, json?: unknown): Promise<Answer> =>
-      answerOf(await gateway.fetch(path, { token, ...(json === undefined ? {} : { json }) }));
+    const send = async (path: string, json?: unknown, headers: Record<string, string> = {}): Promise<Answer> =>
+      answerOf(await gateway.fetch(path, { token, headers, ...(json === undefined ? {} : { json }) }));
     const open = async (path: string, json: Record<string, unknown>): Promise<string> => {
       const answer = await answerOf(await gateway.fetch(path, { token, headers: { prefer: "respond-async" }, json }));
       expect(answer.status, answer.text).toBe(202);
@@ -273,14 +273,18 @@ describe("a batch at a limited key", () => {
 });
 
 describe("single calls without a deadline", () => {
-  it(
-    "all have an answer at a key that rejects most of them with 429 and says nothing of its limit",
+  it.each([
+    ["", false],
+    [" if each has an Idempotency-Key", true],
+  ])(
+    "all have an answer at a key that rejects most of them with 429 and says nothing of its limit%s",
     { tags: ["slow"] },
-    async () => {
+    async (_, isNamed) => {
       const { provider, openRun } = await startPlace(perSecondLimiter(4));
       const client = await openRun({ max_parallel: 24 });
       const asked = names(24);
-      const send = (prompt: string) => client.send("/query", { prompt, max_tokens: CAP_TOKENS });
+      const nameOf = (prompt: string) => (isNamed ? { "idempotency-key": prompt.replace(" ", "-") } : {});
+      const send = (prompt: string) => client.send("/query", { prompt, max_tokens: CAP_TOKENS }, nameOf(prompt));
       const answers = await Promise.all(asked.map(send));
       expect(answers.map(({ status }) => status)).toEqual(asked.map(() => 200));
       expect(provider.admitted()).toHaveLength(asked.length);
