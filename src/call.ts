@@ -472,3 +472,9 @@ export type Classification = WithoutLatency<Outcome>;
 
 /** What of a run or a group the operator's webhook is notified of; absent = it is not. */
 export type Notify = { onEnd?: true; onEscalation?: true };
+
+/** What of an AbortSignal says that the client of a request has left, for code that only listens. */
+export type LeavingSignal = {
+  readonly aborted: boolean;
+  addEventListener: (type: "abort", listener: () => void) => void;
+};

@@ -439,6 +439,8 @@ export const STOOD_STILL_MS_MIN = 5;
 export const STOOD_STILL_MS_MAX = 5_000;
 /** Time between two looks at the clock while calls arrive, ms: a fifth of a window, so that a process that stands still is noticed in it. */
 export const ARRIVAL_LOOK_MS = 10;
+/** Time for which one request looks at the clock for all, ms: the platform ends what a request does 30 s after its reply. */
+export const ARRIVAL_WATCH_MS_MAX = 10_000;
 /**
  * Longest time that a single call counts as having been on its way from its Worker to its run, ms: no window stays open for longer,
  * and a call whose body took longer to arrive came together with none.

@@ -11,7 +11,14 @@ import { cappedOf, markCapped } from "../run/money/capped.ts";
 import { addTold } from "../run/measures/told-tokens.ts";
 import { chargeFor } from "../run/money/charge.ts";
 import type { Amounts } from "../run/money/ledger.ts";
-import { neededEndpoint, type CallFacts, type CallRules, type Lease, type Outcome } from "../call.ts";
+import {
+  neededEndpoint,
+  type CallFacts,
+  type CallRules,
+  type Lease,
+  type LeavingSignal,
+  type Outcome,
+} from "../call.ts";
 import type { Reason } from "../errors.ts";
 import { RUN_TARGETS_CACHED_MAX, SLICED_BODY_BYTES_MIN } from "../limits.ts";
 import type { Recorded, RecordedCall } from "../objects/methods/replay.ts";
@@ -80,7 +87,7 @@ export type CallDeps = {
   run: RunCaller;
   config: CallConfig;
   /** Aborts when the client has left. */
-  signal: AbortSignal;
+  signal: LeavingSignal;
   /** Keeps the Worker running until the promise ends, whether its client waits or not. */
   waitUntil: (promise: Promise<unknown>) => void;
   /** Where in a trace the client is; absent = in none. */

@@ -5,6 +5,7 @@ import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
 import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
+import type { LeavingSignal } from "../call.ts";
 import { agedRequest, decisionsOn, type PermitRequest } from "../objects/clients/permit-requests.ts";
 import { objectFailure } from "../objects/clients/retry.ts";
 import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
@@ -16,10 +17,10 @@ import type { StartTimer } from "../providers/exchange.ts";
  * What ends the call when its client leaves: `controller` stops the attempt, once there is one; `withdraw` takes the call out of the queue.
  * `signal` aborts when it does.
  */
-export type ClientWatch = { signal: AbortSignal; controller: AbortController | null; withdraw: (() => void) | null };
+export type ClientWatch = { signal: LeavingSignal; controller: AbortController | null; withdraw: (() => void) | null };
 
 /** One listener for the call's whole life: the effect of the client's leaving depends on how far the call is. */
-export function watchClient(signal: AbortSignal): ClientWatch {
+export function watchClient(signal: LeavingSignal): ClientWatch {
   const watch: ClientWatch = { signal, controller: null, withdraw: null };
   signal.addEventListener("abort", () => {
     watch.controller?.abort();
@@ -94,7 +95,7 @@ function acquireTogether(run: RunCaller, live: () => AcquireRequest[]): Promise<
 async function queuedDecision(
   run: RunCaller,
   asked: { request: AcquireRequest; acceptedAtMs: number },
-  signal: AbortSignal,
+  signal: LeavingSignal,
 ): Promise<Decision | null> {
   const owner = { kind: "call", callId: asked.request.callId, attemptId: null } as const;
   let socket: WaitingSocket | null = null;

@@ -87,11 +87,16 @@ async function answered(
     return { kind, status, headers, body, ...more };
   }
   const { body } = answer;
-  // Added before the last bytes go to the client, so that what it reads next contains it.
-  waitUntil(ended.then((end) => settleLater({ run, waitUntil }, settlementOf(request, lease, end))));
+  const settled = (end: RelayEnd): void => void settleLater({ run, waitUntil }, settlementOf(request, lease, end));
+  // Settled before the last bytes go to the client, so that what it reads next contains it.
+  if (body instanceof Uint8Array) {
+    const end = await ended;
+    settled(end);
+    return { kind, status, headers, body, ...cappedOf(markCapped(end.outcome, lease)), ...more };
+  }
   // How an answer that is relayed in pieces will end is not known while its headers are sent.
-  const capped = body instanceof Uint8Array ? cappedOf(markCapped((await ended).outcome, lease)) : {};
-  return { kind, status, headers, body, ...capped, ...more };
+  waitUntil(ended.then(settled));
+  return { kind, status, headers, body, ...more };
 }
 
 /** The body of an answer that is recorded: it ends once it is stored. */

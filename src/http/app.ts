@@ -1,5 +1,5 @@
 /** The HTTP application: what surrounds every route, and the form of failures. */
-import type { MiddlewareHandler } from "hono";
+import type { Context, MiddlewareHandler } from "hono";
 import { Hono } from "hono";
 import { TrieRouter } from "hono/router/trie-router";
 import type { AppEnv } from "./context.ts";
@@ -45,17 +45,8 @@ export const RUNTIME_DEPS: AppDeps = {
 export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
   // hono's router of regular expressions refuses `/dag/validate` beside `/dag/:id/retry`.
   const app = new Hono<AppEnv>({ router: new KeptMatches(new TrieRouter(), PATHS_WITHOUT_PARAMETERS) });
-  app.use(acceptedAt(deps));
-  app.use(requestId(deps.newRequestId));
-  app.use(crossOrigin());
-  app.use(async function drainRefused(c, next) {
-    await next();
-    if (c.res.status >= 400) await drain(c.req.raw, REFUSED_BODY_BYTES_MAX);
-  });
-
-  mountRoutes(app, deps);
-
-  app.onError((error, c) => {
+  app.use(around(deps));
+  const failed = (error: Error, c: Context<AppEnv>): Response => {
     const reason = refusedFor(error);
     const spent = error instanceof Refusal ? error.spent : null;
     if (reason !== null) return failure(withJitter(reason, deps.random), c.req.path, spent);
@@ -63,7 +54,9 @@ export function createApp(deps: AppDeps = RUNTIME_DEPS): Hono<AppEnv> {
     deps.log(`request ${id} failed: ${error.stack ?? error.message}`);
     const message = `an internal error, logged under the request id ${id}`;
     return failure({ reason: "internal", message }, c.req.path);
-  });
+  };
+  mountRoutes(app, { now: deps.now, failed });
+  app.onError(failed);
   app.notFound((c) => {
     const { method, path } = c.req;
     const allowed = methodsOf(path).join(", ");
@@ -80,37 +73,56 @@ export function failure(reason: Reason, path = "", spent: Spent | null = null): 
   return Response.json(isAnthropicPath(path) ? anthropicError(status, error) : { error }, { status, headers });
 }
 
-/** Notes when the request came, before anything is read or awaited: calls that arrive together form a group, whatever each waits for. */
-function acceptedAt({ now, wait }: AppDeps): MiddlewareHandler<AppEnv> {
+/** What surrounds every route. One entry of the router for all of it: each costs every request a turn. */
+function around(deps: AppDeps): MiddlewareHandler<AppEnv> {
+  const arrived = arrivals(deps);
+  return async function around(c, next) {
+    const answered = arrived(c);
+    const id = requestIdOf(c, deps.newRequestId);
+    c.set("requestId", id);
+    const preflight = await crossOrigin(c, async () => {
+      await next();
+      if (c.res.status >= 400) await drain(c.req.raw, REFUSED_BODY_BYTES_MAX);
+    });
+    if (preflight instanceof Response) c.res = preflight;
+    nameRequest(c, id);
+    answered();
+  };
+}
+
+/**
+ * Notes when a request came, before anything is read or awaited: calls that arrive together form a group, whatever each waits for. What it
+ * returns is called when the request is answered.
+ */
+function arrivals({ now, wait }: AppDeps): (c: Context<AppEnv>) => () => void {
   const clock = new ArrivalClock();
   const watch = async (look: (nowMs: number) => boolean, waitLook: (ms: number) => Promise<void>): Promise<void> => {
     do await waitLook(ARRIVAL_LOOK_MS);
     while (look(now()));
   };
-  return async function acceptedAt(c, next) {
+  const answered = (): void => clock.answered();
+  return (c) => {
     // Calls are posted; nothing else belongs to a window.
     const isWatched = wait !== undefined && c.req.method === "POST";
     const { arrivedAtMs, look } = isWatched ? clock.arrived(now()) : { arrivedAtMs: now(), look: null };
     c.set("acceptedAtMs", arrivedAtMs);
     if (wait !== undefined && look !== null) c.executionCtx.waitUntil(watch(look, wait));
-    await next();
-    if (isWatched) clock.answered();
+    return isWatched ? answered : () => undefined;
   };
 }
 
 /** A client's own request id is used if it is valid in a log line and a header. */
 const REQUEST_ID = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** Names the request, in its context and on its answer, whatever the answer is. */
-function requestId(newRequestId: () => string): MiddlewareHandler<AppEnv> {
-  return async function requestId(c, next) {
-    const sent = c.req.header("x-request-id");
-    const id = sent !== undefined && REQUEST_ID.test(sent) ? sent : newRequestId();
-    c.set("requestId", id);
-    await next();
-    // Routes of calls set it with all of their headers.
-    if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
-    // The name by which Anthropic's clients know it.
-    if (isAnthropicPath(c.req.path) && c.res.headers.get("request-id") !== id) c.header("request-id", id);
-  };
+function requestIdOf(c: Context<AppEnv>, newRequestId: () => string): string {
+  const sent = c.req.header("x-request-id");
+  return sent !== undefined && REQUEST_ID.test(sent) ? sent : newRequestId();
+}
+
+/** Names the request on its answer, whatever the answer is. */
+function nameRequest(c: Context<AppEnv>, id: string): void {
+  // Routes of calls set it with all of their headers.
+  if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
+  // The name by which Anthropic's clients know it.
+  if (isAnthropicPath(c.req.path) && c.res.headers.get("request-id") !== id) c.header("request-id", id);
 }

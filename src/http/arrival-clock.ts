@@ -6,6 +6,7 @@
  */
 import {
   ARRIVAL_LOOK_MS,
+  ARRIVAL_WATCH_MS_MAX,
   STOOD_STILL_MS_MAX,
   STOOD_STILL_MS_MIN,
   WINDOW_MS_DEFAULT,
@@ -15,11 +16,16 @@ import {
 /** Calls that arrive one after another, for as long as a coalescing window of the default length can be open. */
 type Arrivals = { readonly sinceMs: number; seenMs: number; stoodStillMs: number };
 
+/** The request that looks at the clock: since when it does, and when it last did. */
+type Watch = { readonly sinceMs: number; seenMs: number };
+
 /** How long arrivals are watched, without the time in which the instance stood still, ms. */
 const WATCHED_MS = WINDOW_SLIDES_MAX * WINDOW_MS_DEFAULT;
 
 export class ArrivalClock {
   #arrivals: Arrivals | null = null;
+  /** One looks for all that arrives, also after an answer: a timer per request costs more than the rest of this. */
+  #watch: Watch | null = null;
 
   /**
    * A request is here: when it arrived, by the clock of the first that it may belong to.
@@ -28,14 +34,27 @@ export class ArrivalClock {
   arrived(nowMs: number): { arrivedAtMs: number; look: ((nowMs: number) => boolean) | null } {
     const known = this.#seen(nowMs);
     if (known !== null) return { arrivedAtMs: nowMs - known.stoodStillMs, look: null };
-    const arrivals: Arrivals = { sinceMs: nowMs, seenMs: nowMs, stoodStillMs: 0 };
-    this.#arrivals = arrivals;
-    return { arrivedAtMs: nowMs, look: (lookedMs) => this.#arrivals === arrivals && this.#seen(lookedMs) !== null };
+    this.#arrivals = { sinceMs: nowMs, seenMs: nowMs, stoodStillMs: 0 };
+    return { arrivedAtMs: nowMs, look: this.#lookFrom(nowMs) };
   }
 
   /** A call is answered: what arrives from now on may follow from its answer, so it did not arrive before. */
   answered(): void {
     this.#arrivals = null;
+  }
+
+  /** Begins to look, if nobody does: the request that looked last may have ended with its client. */
+  #lookFrom(nowMs: number): ((nowMs: number) => boolean) | null {
+    if (this.#watch !== null && nowMs - this.#watch.seenMs <= ARRIVAL_LOOK_MS + STOOD_STILL_MS_MIN) return null;
+    const watch: Watch = { sinceMs: nowMs, seenMs: nowMs };
+    this.#watch = watch;
+    return (lookedMs) => {
+      if (this.#watch !== watch) return false;
+      watch.seenMs = lookedMs;
+      const goesOn = this.#seen(lookedMs) !== null && lookedMs - watch.sinceMs < ARRIVAL_WATCH_MS_MAX;
+      if (!goesOn) this.#watch = null;
+      return goesOn;
+    };
   }
 
   /** Counts the time since the last look; null if nothing that is watched can have arrived together with what comes now. */

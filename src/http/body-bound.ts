@@ -1,6 +1,7 @@
 /** The bound of the body of the route that answers a request, and the memory that all bodies of the isolate share. */
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { HeldBytes, type Hold } from "../text/bytes/held-bytes.ts";
+import { ClientSignal } from "./client-signal.ts";
 import type { AppEnv } from "./context.ts";
 import { bodyTooLarge, readBytes, type BodyRoom } from "../contract/body.ts";
 import { bodyBytesMax } from "../contract/routes/record.ts";
@@ -23,27 +24,27 @@ export function bodyRoom(c: Context<AppEnv>): BodyRoom {
 }
 
 /**
- * Refuses a body that is announced to be too large before anything else is done for its request, and on routes that read
- * none one that turns out to be. What is read counts until the request is answered, or its client has left.
+ * Answers a request by `answer`, but refuses a body that is announced to be too large before anything else is done for it, and on routes
+ * that read none one that turns out to be. What is read counts until the request is answered, or its client has left.
  */
-export function boundBody(): MiddlewareHandler<AppEnv> {
-  return async function boundBody(c, next) {
-    const route = c.get("route");
-    const bytesMax = bodyBytesMax(route);
-    if (bytesMax === null) return await next();
-    if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
-    const hold: Hold = bodies.hold();
-    c.set("bodyHold", hold);
-    // The runtime may end a request whose client has left, and then no promise of that request settles.
-    c.req.raw.signal.addEventListener("abort", hold.release);
-    try {
-      if (route.bound === undefined && c.req.raw.body !== null) {
-        const read = await readBytes(c.req.raw, bodyRoom(c));
-        if (!read.ok) throw new Refusal(read.reason);
-      }
-      await next();
-    } finally {
-      hold.release();
+export async function withBoundBody(c: Context<AppEnv>, answer: () => Promise<Response>): Promise<Response> {
+  const route = c.get("route");
+  const bytesMax = bodyBytesMax(route);
+  if (bytesMax === null) return await answer();
+  if (Number(c.req.header("content-length")) > bytesMax) throw new Refusal(bodyTooLarge(bytesMax));
+  const hold: Hold = bodies.hold();
+  c.set("bodyHold", hold);
+  // The runtime may end a request whose client has left, and then no promise of that request settles.
+  const client = new ClientSignal(c.req.raw.signal);
+  client.addEventListener("abort", hold.release);
+  c.set("client", client);
+  try {
+    if (route.bound === undefined && c.req.raw.body !== null) {
+      const read = await readBytes(c.req.raw, bodyRoom(c));
+      if (!read.ok) throw new Refusal(read.reason);
     }
-  };
+    return await answer();
+  } finally {
+    hold.release();
+  }
 }

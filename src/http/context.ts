@@ -3,6 +3,7 @@ import type { Objects } from "../objects/address.ts";
 import type { Hold } from "../text/bytes/held-bytes.ts";
 import type { Route } from "../contract/routes/record.ts";
 import type { Bindings, Config } from "../env.ts";
+import type { LeavingSignal } from "../call.ts";
 
 /**
  * Who sent the request. The operator may do everything; a run acts for itself and its descendants; a viewer reads the figures of
@@ -37,6 +38,8 @@ export type AppEnv = {
     config: Config;
     keys: Keys;
     principal: Principal;
+    /** Whether its client has left, on routes that take a body. */
+    client: LeavingSignal;
     /** The memory that the request's body takes, on routes that take one. */
     bodyHold: Hold;
     /** USD left in the run's budget by the run object's last reply, for the answer's header: nano-USD, null = no limit. */

@@ -1,5 +1,5 @@
 /** Lets pages of configured origins call the gateway from a browser. Off where no origin is configured. */
-import type { MiddlewareHandler } from "hono";
+import type { Context, Next } from "hono";
 import { cors } from "hono/cors";
 import { isAllowedOrigin } from "./auth/origins.ts";
 import type { AppEnv } from "./context.ts";
@@ -34,20 +34,20 @@ const EXPOSED = [
 const MAX_AGE_S = 7_200;
 
 /** No credentials mode: a page sends its run token in a header of its own, never a cookie. */
-export function crossOrigin(): MiddlewareHandler<AppEnv> {
-  const originOf = (origins: readonly string[], origin: string): string | null =>
-    !isAllowedOrigin(origins, origin) ? null : origins.includes("*") ? "*" : origin;
-  return async function crossOrigin(c, next) {
-    const parsed = configOf(c.env);
-    const origins = parsed.ok ? parsed.config.corsOrigins : [];
-    if (origins.length === 0 || c.req.header("origin") === undefined) return await next();
-    const handler = cors({
-      origin: (origin) => originOf(origins, origin),
-      // A browser names each header, and SDKs send many: every header that it names is allowed.
-      allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
-      exposeHeaders: EXPOSED,
-      maxAge: MAX_AGE_S,
-    });
-    return await handler(c, next);
-  };
+export async function crossOrigin(c: Context<AppEnv>, next: Next): Promise<Response | void> {
+  const parsed = configOf(c.env);
+  const origins = parsed.ok ? parsed.config.corsOrigins : [];
+  if (origins.length === 0 || c.req.header("origin") === undefined) return await next();
+  const handler = cors({
+    origin: (origin) => originOf(origins, origin),
+    // A browser names each header, and SDKs send many: every header that it names is allowed.
+    allowMethods: ["GET", "HEAD", "POST", "PATCH", "DELETE"],
+    exposeHeaders: EXPOSED,
+    maxAge: MAX_AGE_S,
+  });
+  return await handler(c, next);
+}
+
+function originOf(origins: readonly string[], origin: string): string | null {
+  return !isAllowedOrigin(origins, origin) ? null : origins.includes("*") ? "*" : origin;
 }

@@ -3,7 +3,7 @@
  * full stops every run of it, even reads, and R2's stand-in answers nothing at all. The process that started workerd knows the free bytes
  * and answers at the binding `DISK`, which no deployment has: there this costs a look at one property.
  */
-import type { MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import type { AppEnv } from "./context.ts";
 import { isChange, type Route } from "../contract/routes/record.ts";
 import { Refusal, type Reason } from "../errors.ts";
@@ -45,16 +45,13 @@ const gauge = new DiskGauge();
  * Refuses a request while the disk has less than the reserve, or would have with what it sends: for routes that may open something
  * (`mayOpen`).
  */
-export function keepReserve(): MiddlewareHandler<AppEnv> {
-  return async function keepReserve(c, next) {
-    const { DISK: disk } = c.env;
-    if (disk === undefined) return await next();
-    const ask = async (): Promise<number> => {
-      const answer = await disk.fetch("http://disk/free", { signal: AbortSignal.timeout(DISK_ANSWER_MS_MAX) });
-      return answer.ok ? Number(await answer.text()) : Number.NaN;
-    };
-    const reason = diskReason(await gauge.freeBytes(ask, Date.now()), Number(c.req.header("content-length") ?? 0));
-    if (reason !== null) throw new Refusal(reason);
-    await next();
+export async function keepReserve(c: Context<AppEnv>): Promise<void> {
+  const { DISK: disk } = c.env;
+  if (disk === undefined) return;
+  const ask = async (): Promise<number> => {
+    const answer = await disk.fetch("http://disk/free", { signal: AbortSignal.timeout(DISK_ANSWER_MS_MAX) });
+    return answer.ok ? Number(await answer.text()) : Number.NaN;
   };
+  const reason = diskReason(await gauge.freeBytes(ask, Date.now()), Number(c.req.header("content-length") ?? 0));
+  if (reason !== null) throw new Refusal(reason);
 }

@@ -1,13 +1,13 @@
 /** Joins each record of the table of routes with its handler, and mounts it behind what its record demands. */
-import type { Hono, MiddlewareHandler } from "hono";
+import type { Context, Hono } from "hono";
 import { authenticate, refuseRuns } from "./auth/middleware.ts";
 import type { AppEnv } from "./context.ts";
 import { bodyBytesMax, patternOf, type Route } from "../contract/routes/record.ts";
 import { ROUTES, type RouteName } from "../contract/routes/table.ts";
-import { boundBody } from "./body-bound.ts";
+import { withBoundBody } from "./body-bound.ts";
 import { keepReserve, mayOpen } from "./disk-reserve.ts";
 import type { Handler, Handlers } from "./handler.ts";
-import { underRun } from "./under-run.ts";
+import { nameRun } from "./under-run.ts";
 import { anthropicHandlers } from "./anthropic.ts";
 import { contextHandlers } from "./contexts/contexts.ts";
 import { dialectHandlers } from "./dialects/dialects.ts";
@@ -83,44 +83,69 @@ const HANDLERS: Handlers = {
   ...probeHandlers,
 };
 
-/** Mounts the table in its order: where two paths match a request, the first answers. `now`: epoch ms. */
-export function mountRoutes(app: Hono<AppEnv>, deps: { now: () => number }): void {
+/** `now`: epoch ms. `failed`: the answer to a request that failed. */
+export type MountDeps = { now: () => number; failed: (error: Error, c: Context<AppEnv>) => Response };
+
+/** Mounts the table in its order: where two paths match a request, the first answers. */
+export function mountRoutes(app: Hono<AppEnv>, deps: MountDeps): void {
   const handlers: Readonly<Record<RouteName, Handler>> = HANDLERS;
-  const guardsOf = guardsFor(deps);
   for (const route of ROUTES) {
     const handler = handlers[route.name];
-    app.on(route.method, [patternOf(route)], named(route), ...guardsOf(route), (c) => handler(c, app));
+    app.on(
+      route.method,
+      [patternOf(route)],
+      guarded(route, async (c) => await handler(c, app), deps),
+    );
   }
 }
 
 /**
- * What a request passes before its handler: credential, bound of its body, room on the disk, headers of its answer. A route has those that
- * can do something for it: each costs every request a turn, and every start an entry of the router.
+ * What a request can pass before its handler: its credential is known, its body is bounded, the disk has room for what it may open, its
+ * answer names its run, and a run token is refused where only others may be. A route has those that can do something for it.
  */
-function guardsFor(deps: { now: () => number }): (route: Route) => MiddlewareHandler<AppEnv>[] {
-  const [credential, bound, reserve, headers, operators] = [
-    authenticate(deps),
-    boundBody(),
-    keepReserve(),
-    underRun(),
-    refuseRuns(),
+export type Guard = "credential" | "body" | "reserve" | "run" | "others";
+
+/** The guards of a route, in the order in which a request passes them. */
+export function guardsOf(route: Route): Guard[] {
+  if (route.auth === null) return [];
+  return [
+    "credential",
+    ...(bodyBytesMax(route) === null ? [] : (["body"] as const)),
+    ...(mayOpen(route) ? (["reserve"] as const) : []),
+    "run",
+    ...(route.auth.includes("run") ? [] : (["others"] as const)),
   ];
-  return (route) => {
-    if (route.auth === null) return [];
-    return [
-      credential,
-      ...(bodyBytesMax(route) === null ? [] : [bound]),
-      ...(mayOpen(route) ? [reserve] : []),
-      headers,
-      ...(route.auth.includes("run") ? [] : [operators]),
-    ];
-  };
 }
 
-/** Tells the others which route answers. */
-function named(route: Route): MiddlewareHandler<AppEnv> {
-  return async function named(c, next) {
+type Answer = (c: Context<AppEnv>) => Promise<Response>;
+
+/** The handler behind its guards, as one entry of the router: each entry that a request passes costs it a turn, and every start some time. */
+function guarded(route: Route, handler: Answer, { now, failed }: MountDeps): Answer {
+  const guards: ReadonlySet<Guard> = new Set(guardsOf(route));
+  const isForOthers = guards.has("others");
+  /** A failure of the handler is an answer of the run, too. */
+  const named: Answer = async (c) => {
+    try {
+      if (isForOthers) refuseRuns(c);
+      c.res = await handler(c);
+    } catch (error) {
+      if (!(error instanceof Error)) throw error;
+      c.res = failed(error, c);
+    }
+    await nameRun(c);
+    return c.res;
+  };
+  const reserved: Answer = async (c) => {
+    await keepReserve(c);
+    return await named(c);
+  };
+  const roomy = guards.has("reserve") ? reserved : named;
+  const bounded: Answer = guards.has("body") ? (c) => withBoundBody(c, () => roomy(c)) : roomy;
+  return async function guarded(c) {
+    // Tells the others which route answers.
     c.set("route", route);
-    await next();
+    if (guards.size === 0) return await handler(c);
+    await authenticate(c, now());
+    return await bounded(c);
   };
 }

@@ -1,5 +1,5 @@
 /** What every answer made under a run carries, whether it succeeds or fails: the run's id, what is left of its budget and its trace. */
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import { limitNanoUsd, usdOf } from "../run/money/money.ts";
 import type { AppEnv } from "./context.ts";
 import type { BudgetDocument } from "../contract/runs.ts";
@@ -14,22 +14,19 @@ export function remainingUsdText(remainingNanoUsd: number | null): string {
 }
 
 /**
- * Sets `x-fanout-run`, `x-fanout-budget-remaining-usd` and `x-fanout-trace`; requests the budget's figure from the run object
- * if the handler has not.
+ * Sets `x-fanout-run`, `x-fanout-budget-remaining-usd` and `x-fanout-trace` on the answer; requests the budget's figure from the run
+ * object if the handler has not.
  */
-export function underRun(): MiddlewareHandler<AppEnv> {
-  return async function underRun(c, next) {
-    await next();
-    await nameTrace(c);
-    const principal = c.get("principal");
-    const runId = principal?.kind === "run" ? principal.runId : c.req.header("x-fanout-run");
-    if (runId === undefined || c.res.headers.has("x-fanout-run")) return;
-    const known = c.get("remainingNanoUsd");
-    const remaining = known === undefined ? await remainingOf(c, runId) : known;
-    if (remaining === undefined) return;
-    c.res.headers.set("x-fanout-run", runId);
-    c.res.headers.set("x-fanout-budget-remaining-usd", remainingUsdText(remaining));
-  };
+export async function nameRun(c: Context<AppEnv>): Promise<void> {
+  await nameTrace(c);
+  const principal = c.get("principal");
+  const runId = principal.kind === "run" ? principal.runId : c.req.header("x-fanout-run");
+  if (runId === undefined || c.res.headers.has("x-fanout-run")) return;
+  const known = c.get("remainingNanoUsd");
+  const remaining = known === undefined ? await remainingOf(c, runId) : known;
+  if (remaining === undefined) return;
+  c.res.headers.set("x-fanout-run", runId);
+  c.res.headers.set("x-fanout-budget-remaining-usd", remainingUsdText(remaining));
 }
 
 /** Undefined if the run does not exist or its object fails. */

@@ -12,9 +12,12 @@ export type Carrier = { path: string; header: (name: string) => string | undefin
  */
 export function credentialOf({ path, header }: Carrier): string | null {
   const authorization = header("authorization") ?? "";
+  return bearerOf(authorization) || basicOf(authorization) || keyOf(header) || tokenInPath(path);
+}
+
+function keyOf(header: Carrier["header"]): string {
   const key = header("x-api-key")?.trim() ?? "";
-  const found = bearerOf(authorization) || basicOf(authorization) || (key.length <= CREDENTIAL_CHARS_MAX ? key : "");
-  return found || tokenInPath(path);
+  return key.length <= CREDENTIAL_CHARS_MAX ? key : "";
 }
 
 function bearerOf(authorization: string): string {

@@ -1,5 +1,5 @@
 /** Authenticates requests by the operator's key or a run token, and sets the principal for handlers. */
-import type { Context, MiddlewareHandler } from "hono";
+import type { Context } from "hono";
 import type { AppEnv, Keys, Principal } from "../context.ts";
 import type { Holder, Route } from "../../contract/routes/record.ts";
 import type { Config } from "../../env.ts";
@@ -16,30 +16,21 @@ import { verifyWorkerToken } from "./worker-token.ts";
 /** Names the run that an operator's request is about. */
 const RUN_HEADER = "x-fanout-run";
 
-/** @param now Clock, epoch ms, against which tokens expire. */
-export function authenticate({ now }: { now: () => number }): MiddlewareHandler<AppEnv> {
-  return async function authenticate(c, next) {
-    const parsed = configOf(c.env);
-    if (!parsed.ok) throw new Refusal(parsed.reason);
-    const { config } = parsed;
-    const keys = await keysOf(config);
-    c.set("config", config);
-    c.set("keys", keys);
-    c.set(
-      "principal",
-      await principalOf(requireCredential(c), keys, { now: now(), route: c.get("route"), path: c.req.path }),
-    );
-    await next();
-  };
+/** @param now Time, epoch ms, at which tokens must not have expired. */
+export async function authenticate(c: Context<AppEnv>, now: number): Promise<void> {
+  const parsed = configOf(c.env);
+  if (!parsed.ok) throw new Refusal(parsed.reason);
+  const { config } = parsed;
+  const keys = await keysOf(config);
+  c.set("config", config);
+  c.set("keys", keys);
+  c.set("principal", await principalOf(requireCredential(c), keys, { now, route: c.get("route"), path: c.req.path }));
 }
 
 /** Refuses run tokens on a route that the table does not open for them. */
-export function refuseRuns(): MiddlewareHandler<AppEnv> {
-  return async function refuseRuns(c, next) {
-    if (c.get("principal").kind === "run" && !mayUse(c.get("route"), "run"))
-      throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
-    await next();
-  };
+export function refuseRuns(c: Context<AppEnv>): void {
+  if (c.get("principal").kind === "run" && !mayUse(c.get("route"), "run"))
+    throw new Refusal({ reason: "forbidden", message: "a run token may not do this; use the operator's ADMIN_KEY" });
 }
 
 /** Refuses viewers where a route of theirs would change something. */

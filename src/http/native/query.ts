@@ -58,11 +58,10 @@ export async function answerQuery(
   const isStored = named !== null || prefersAsync(c.req.header("prefer")) || isMore;
   if (isStored) return await storedQuery(c, { runId, run, call, named });
   const recording = await recordingOf(c, runId);
-  const { signal } = c.req.raw;
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recorded = recording === null ? call : await withContent(call, recording.epoch);
   const calling = makeCall(await withKey(recorded), {
-    ...{ run, config: c.get("config"), signal, waitUntil },
+    ...{ run, config: c.get("config"), signal: c.get("client"), waitUntil },
     ...clientTrace(c),
     acceptedAtMs: c.get("acceptedAtMs"),
   });

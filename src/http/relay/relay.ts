@@ -44,7 +44,7 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
   const relaying = relayCall(
     { ...request, header: (name) => c.req.header(name), ...(shared === null ? {} : { shared }) },
     {
-      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.req.raw.signal, waitUntil },
+      ...{ run: new RunCaller(c.env, runId), config: c.get("config"), signal: c.get("client"), waitUntil },
       ...clientTrace(c),
       acceptedAtMs: c.get("acceptedAtMs"),
     },

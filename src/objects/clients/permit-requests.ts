@@ -1,5 +1,6 @@
 /** Requests for permits, as they are sent: with the age that their calls have then, and without calls whose clients have left. */
 import type { AcquireReply, AcquireRequest } from "../methods/calls.ts";
+import type { LeavingSignal } from "../../call.ts";
 
 /** A call that requests its permit. */
 export type PermitRequest = {
@@ -7,7 +8,7 @@ export type PermitRequest = {
   /** When its Worker got it, epoch ms. */
   acceptedAtMs: number;
   /** Aborts when its client has left: then it is not requested any more. */
-  signal: AbortSignal;
+  signal: Pick<LeavingSignal, "aborted">;
 };
 
 /** The request as it is sent now. */

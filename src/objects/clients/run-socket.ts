@@ -6,6 +6,7 @@ import { waitUntil } from "cloudflare:workers";
 import { SOCKET_RENEW_MS, SOCKET_RETRY_LIMITS_MS } from "../../limits.ts";
 import type { SocketOwner, SocketSignal } from "../methods/sockets.ts";
 import type { RunCaller } from "./caller.ts";
+import type { LeavingSignal } from "../../call.ts";
 import { jittered } from "./retry.ts";
 
 /** The code of a close after which the object waits for nothing: the owner has returned what it held, or is about to. */
@@ -138,12 +139,12 @@ export class RunSocket {
 /** Waits at a socket for signals. */
 export class WaitingSocket {
   readonly #socket: RunSocket;
-  readonly #signal: AbortSignal;
+  readonly #signal: LeavingSignal;
   #arrived: SocketSignal[] = [];
   #resolve: ((signal: SocketSignal | null) => void) | null = null;
 
   /** @param signal Aborts when the client has left: then nothing is waited for. */
-  constructor(owner: SocketOwner, run: RunCaller, signal: AbortSignal) {
+  constructor(owner: SocketOwner, run: RunCaller, signal: LeavingSignal) {
     this.#signal = signal;
     const refused = (): Promise<void> => {
       this.#wake(null);

@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { ArrivalClock } from "../../../src/http/arrival-clock.ts";
 import {
   ARRIVAL_LOOK_MS,
+  ARRIVAL_WATCH_MS_MAX,
   STOOD_STILL_MS_MAX,
   STOOD_STILL_MS_MIN,
   WINDOW_MS_DEFAULT,
@@ -77,7 +78,49 @@ describe("the clock of arrivals", () => {
     const { clock, look, looksUntil } = watching();
     looksUntil(1_000, 1_190);
     const next = clock.arrived(1_205);
-    expect([next.arrivedAtMs, next.look?.(1_210), look(1_210)]).toEqual([1_205, true, false]);
+    expect([next.arrivedAtMs, next.look, look(1_210)]).toEqual([1_205, null, true]);
+  });
+
+  it("is looked at by the same request after an answer: under load, calls arrive and are answered all the time", () => {
+    const { clock, look } = watching();
+    let atMs = 1_000;
+    let watches = 1;
+    for (let call = 0; call < 500; call += 1) {
+      atMs += 1;
+      clock.answered();
+      const { arrivedAtMs, look: another } = clock.arrived(atMs);
+      expect(arrivedAtMs).toBe(atMs);
+      if (another !== null) watches += 1;
+      if (atMs % ARRIVAL_LOOK_MS === 0) look(atMs);
+    }
+    expect(watches).toBe(1);
+  });
+
+  it("is looked at by another request once the one that looked may have ended with its client", () => {
+    const { clock, look, looksUntil } = watching();
+    looksUntil(1_000, 1_020);
+    clock.answered();
+    expect(clock.arrived(1_020 + STILL_MS - 1).look).toBeNull();
+    clock.answered();
+    const next = clock.arrived(1_020 + STILL_MS);
+    expect([next.look?.(1_040), look(1_041), clock.arrived(1_042).look]).toEqual([true, false, null]);
+  });
+
+  it("is looked at by one request for no longer than the platform lets it live", () => {
+    const { clock, look } = watching();
+    const keepOpen = (untilMs: number): boolean => {
+      let goesOn = true;
+      for (let atMs = 1_000 + ARRIVAL_LOOK_MS; atMs <= untilMs; atMs += ARRIVAL_LOOK_MS) {
+        clock.answered();
+        clock.arrived(atMs);
+        goesOn = look(atMs);
+      }
+      return goesOn;
+    };
+    expect(keepOpen(1_000 + ARRIVAL_WATCH_MS_MAX - ARRIVAL_LOOK_MS)).toBe(true);
+    expect(look(1_000 + ARRIVAL_WATCH_MS_MAX)).toBe(false);
+    clock.answered();
+    expect(clock.arrived(1_001 + ARRIVAL_WATCH_MS_MAX).look).not.toBeNull();
   });
 
   it("begins anew where nobody has looked for longer than an instance may stand still", () => {

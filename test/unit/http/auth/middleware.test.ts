@@ -22,9 +22,16 @@ const ROUTE: RouteRecord = { auth: OPERATOR, guide: "docs/upstreams.md", summary
 function guarded() {
   const deps: AppDeps = { now: () => NOW_MS, newRequestId: () => "id", log: () => {}, random: () => 0 };
   const app = createApp(deps);
-  const auth = authenticate(deps);
+  const auth: MiddlewareHandler<AppEnv> = async (c, next) => {
+    await authenticate(c, deps.now());
+    await next();
+  };
+  const others: MiddlewareHandler<AppEnv> = async (c, next) => {
+    refuseRuns(c);
+    await next();
+  };
   app.get("/who", auth, (c) => c.json(c.get("principal")));
-  app.get("/operator", ofOperator, auth, refuseRuns(), (c) => c.text("yes"));
+  app.get("/operator", ofOperator, auth, others, (c) => c.text("yes"));
   app.get("/mine", auth, (c) => c.text(requireRun(c)));
   return app;
 }
