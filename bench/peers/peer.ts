@@ -64,8 +64,17 @@ export type PeerStart = {
 
 export type Spot = Place & { folder: string; configFile: string };
 
-/** Starts the program on a free port and waits until it answers; its folder is deleted when it ends. */
+/** Starts of a peer that may fail until it is not tried again: each may take a minute, in every suite and round. */
+const FAILED_STARTS_MAX = 2;
+const failedStarts = new Map<string, number>();
+
+/**
+ * Starts the program on a free port and waits until it answers; its folder is deleted when it ends. A program that has not started twice
+ * is not tried again.
+ */
 export async function startPeer(peer: PeerStart, options: PeerOptions): Promise<StartedPeer> {
+  const failures = failedStarts.get(peer.program) ?? 0;
+  if (failures >= FAILED_STARTS_MAX) throw new Error(`it did not start ${failures} times, and was not tried again`);
   const command = programOf(peer.install, peer.program);
   const folder = mkdtempSync(join(tmpdir(), "fanout-bench-peer-"));
   const removeFolder = (): void => rmSync(folder, { recursive: true, force: true });
@@ -85,6 +94,7 @@ export async function startPeer(peer: PeerStart, options: PeerOptions): Promise<
       },
     };
   } catch (error) {
+    failedStarts.set(peer.program, failures + 1);
     removeFolder();
     throw error;
   }

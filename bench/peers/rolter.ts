@@ -30,7 +30,7 @@ model = "${CATALOGUE_MODEL}"
 
 export const rolter: Peer = {
   title: "rolter",
-  about: "Rust, one route to one provider, no keys, its queue off. Its budgets are those of keys and were not measured",
+  about: "Rust, one route to one provider, no keys, its queue off. Its budgets need Redis and were not measured",
   install,
   model: CATALOGUE_MODEL,
   budget: "none",

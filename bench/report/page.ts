@@ -18,7 +18,7 @@ const NOT_MEASURED: readonly string[] = [
   "**LiteLLM's library budget** (`litellm.max_budget`). In this version it counted none of the bench's calls, which says nothing " +
     "of its proxy.",
   "**LiteLLM with several processes, or its cache in Redis.** Every gateway here has one process and its defaults.",
-  "**Budgets of rolter's keys.** They are those of virtual keys, which need its control plane.",
+  "**rolter's budgets.** They need Redis; its example of a configuration says that without it they let every call pass.",
   "**Portkey's budgets and cache.** They belong to its hosted service; the package from npm was measured without them.",
   "**Gateways that no package registry has as a program**, such as those that come as a container or download their binary.",
   "**Networks and larger machines.** Upstream, gateway and clients share the machine below.",

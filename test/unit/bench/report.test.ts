@@ -75,6 +75,19 @@ describe("standings", () => {
     ]);
   });
 
+  it("compare early refusals only with another hard budget: a soft one has none because it overspends", () => {
+    const short = (variant: string, calls: number) => ({ round: 1, variant, at: 0, figures: { "short@64": calls } });
+    const data = dataOf([]);
+    const rounds = [short("chat", 1), short("envoy", 0), short("smg", 5)];
+    const suites = data.suites.map((suite) => ({ ...suite, name: "overshoot", rounds }));
+    const both = gateways.map(
+      (gateway) => ({ ...gateway, budget: gateway.title === "smg" ? "hard" : "soft" }) as const,
+    );
+    expect(standings({ ...data, suites, gateways: both })).toEqual([
+      "**calls refused although the money sufficed, 64 at once** (less is better): fanout has 1; ahead of smg (5).",
+    ]);
+  });
+
   it("leave out what was not measured", () => {
     expect(standings(dataOf([measured("direct", 20), measured("chat", 24), failed]))).toEqual([]);
   });
