@@ -1,5 +1,5 @@
 /**
- * Checks the structure of the code: the allowed imports in src/ and durable-objects/, the map of CONTRIBUTING.md with its floors, which lists cli/ too, and
+ * Checks the structure of the code: the allowed imports in src/, durable-objects/, cli/ and ui/, the map of CONTRIBUTING.md with its floors, which lists cli/ too, and
  * that each rule of the linter is for files that exist. Prints a sentence for each violation and exits with status 1.
  */
 import { globSync, readFileSync } from "node:fs";
@@ -22,12 +22,15 @@ const sourcesOf = (paths: readonly string[]): { path: string; source: string }[]
     .toSorted()
     .map((path) => ({ path: path.replaceAll("\\", "/"), source: readFileSync(`${cwd}/${path}`, "utf8") }));
 const sources = sourcesOf(gateway);
-const mapped = [...sources, ...sourcesOf(globSync("cli/**/*.ts", { cwd }))];
+const command = sourcesOf(globSync("cli/**/*.ts", { cwd }));
+const page = sourcesOf(globSync("ui/**/*.{ts,tsx}", { cwd, exclude: ["**/*.d.ts"] }));
+const mapped = [...sources, ...command];
+const ruled = [...mapped, ...page];
 const rooms = roomsOf(readFileSync(`${cwd}/CONTRIBUTING.md`, "utf8"));
 
 const broken = [
-  ...sources.flatMap(({ path, source }) => violations(path, source)),
-  ...unusedRules(sources),
+  ...ruled.flatMap(({ path, source }) => violations(path, source)),
+  ...unusedRules(ruled),
   ...fencesOfNothing,
   ...unlisted(
     rooms,

@@ -1,6 +1,7 @@
 /**
  * Which part of the gateway may import which. The core (run, gate) imports only itself, the rules
- * over answers and the shared words. The edges import the core; only the edges import the platform. The table
+ * over answers and the shared words. The edges import the core; only the edges import the platform. The command and the run
+ * page are clients: of the gateway they import next to nothing. The table
  * below is the rule; the functions after it read imports and look them up.
  */
 import { posix } from "node:path";
@@ -26,6 +27,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["providers", /^src\/providers\//],
   ["files", /^src\/files\//],
   ["batch", /^src\/batch\//],
+  ["picture", /^src\/log\/picture\//],
   ["log", /^src\/log\//],
   ["contract", /^src\/contract\//],
   ["tools", /^src\/tools\//],
@@ -46,6 +48,8 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["alarm-time", /^durable-objects\/(alarm-time|schema-version)\.ts$/],
   ["webhook-post", /^durable-objects\/webhook-post\.ts$/],
   ["objects", /^durable-objects\/[^/]+\//],
+  ["command", /^cli\//],
+  ["page", /^ui\//],
 ];
 
 type Allowed = {
@@ -64,6 +68,8 @@ const AWS = /^aws4fetch$/;
 const HEAP = /^tinyqueue$/;
 const MCP = /^@modelcontextprotocol\/server$/;
 const PLATFORM = /^cloudflare:/;
+const EVENT_SOURCE = /^eventsource-parser(\/|$)/;
+const PREACT = /^(preact|@preact\/signals)(\/|$)/;
 
 const RULES: Readonly<Record<string, Allowed>> = {
   words: { parts: [], packages: [] },
@@ -138,7 +144,9 @@ const RULES: Readonly<Record<string, Allowed>> = {
     packages: [],
   },
   // Of the upstream module what reads headers with secrets.
-  log: { parts: ["core", "providers", "renewed"], packages: [] },
+  log: { parts: ["core", "picture", "providers"], packages: [] },
+  // What the log says of a run, for whoever shows it.
+  picture: { parts: ["renewed"], types: ["core"], packages: [] },
   // Rendered in slices.
   docs: { parts: [], types: ["bytes"], packages: [HONO, ZOD] },
   files: { parts: ["bytes"], packages: [] },
@@ -226,17 +234,26 @@ const RULES: Readonly<Record<string, Allowed>> = {
     types: ["contexts", "methods"],
     packages: [ZOD, PLATFORM],
   },
+  // Programs around the gateway, which know it by its wire: of its code they use what reads the log, and plain parts.
+  command: { parts: ["json", "page", "picture", "recordings", "renewed"], packages: [/^node:/, ZOD, EVENT_SOURCE] },
+  page: { parts: ["picture"], packages: [PREACT] },
 };
 
 /**
  * Single files of the core that the edges use. The contract checks ids of tasks by the syntax of references. The upstream
- * module looks up prices that the configuration does not name, and how a model's images count.
+ * module looks up prices that the configuration does not name, and how a model's images count. The page draws graphs
+ * and measures.
  */
 const EXCEPTIONS: readonly { from: string; target: RegExp }[] = [
   { from: "contract", target: /^src\/run\/graph\/refs\.ts$/ },
   {
     from: "providers",
     target: /^src\/run\/money\/(prices|estimate|image-tokens|money|decimal|token-price|service-tiers)\.ts$/,
+  },
+  { from: "picture", target: /^src\/run\/money\/money\.ts$/ },
+  {
+    from: "page",
+    target: /^src\/run\/(graph\/(critical-path|measured-path|order|types)|measures\/percentiles|money\/money)\.ts$/,
   },
   { from: "formats", target: /^src\/run\/money\/(decimal|service-tiers)\.ts$/ },
 ];
