@@ -16,12 +16,12 @@ import { refuseCall } from "./end-call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
 import { answerLeft, hasCourse, nextFacts } from "../continuations/table.ts";
 import { factsOf } from "./enqueue.ts";
-import { endRecalled, endWithAnswer, refuseSlot } from "./end-slot.ts";
+import { endWithAnswer, refuseSlot } from "./end-slot.ts";
 import type { Group } from "../group/group.ts";
 import { headOf, type Bucket } from "../queue/queue.ts";
 import { hasInvalidAnswer, hasShortAnswer, type SlotRecord } from "../group/record.ts";
-import { hasEarlyInFlight, waitsForEarly } from "./early-answers.ts";
-import { recallOf } from "./recall.ts";
+import { hasEarlyInFlight } from "./early-answers.ts";
+import { answeredElsewhere } from "./recall.ts";
 import { markedFacts, noteSent, prefixAt, prefixOfCall, startWithPrefix } from "./shared-prefixes.ts";
 import { waitsForStop } from "./stop-width.ts";
 import { choose, FRESH, type Chosen, type Gates } from "../gates/choose.ts";
@@ -131,17 +131,9 @@ export function dispatch(state: EngineState, offers: Map<number, number>, nowMs:
       state.queue.putAside(bucket);
       continue;
     }
-    const recalled = bucket.groupSeq === 0 ? null : recallOf(state, id);
-    if (recalled === "awaited") {
-      awaiting.add(bucket);
-      continue;
-    }
-    if (recalled !== null) {
-      state.queue.take(bucket);
-      endRecalled(state, id, recalled, nowMs);
-      continue;
-    }
-    if (waitsForEarly(state, bucket, id, nowMs)) continue;
+    const elsewhere = bucket.groupSeq === 0 ? null : answeredElsewhere(state, bucket, id, nowMs);
+    if (elsewhere === "awaited") awaiting.add(bucket);
+    if (elsewhere !== null) continue;
     const candidate = candidateOf(state, bucket.groupSeq, id, gates);
     if (leavesLine(state, bucket, candidate, awaiting)) continue;
     if (follows(state, bucket, id, candidate)) {

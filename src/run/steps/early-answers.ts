@@ -40,7 +40,7 @@ function openCallOf({ groups }: EngineState, slotId: number): Group | undefined 
  * the slot anew. A call that is not in flight is cancelled, which ends it at once.
  */
 export function waitsForEarly(state: EngineState, bucket: Bucket, slotId: number, nowMs: number): boolean {
-  const call = bucket.groupSeq === 0 ? undefined : openCallOf(state, slotId);
+  const call = openCallOf(state, slotId);
   if (call === undefined) return false;
   if (call.inFlight > 0) {
     const { groupSeq, upstream, priority, queuedAtMs, rankOf } = bucket;

@@ -1,15 +1,35 @@
 /**
- * Slots that end with a recorded answer instead of an attempt: they need no permit and no money. They are looked up once when
- * they are queued, and once more when dispatch comes to them, because an equal call may have been answered meanwhile.
+ * Slots that end with an answer from elsewhere instead of an attempt, a recorded one or that of their early call: they need no permit and
+ * no money. They are looked up once when they are queued, and once more when dispatch comes to them, because an equal call may have been
+ * answered meanwhile.
  */
 import { answerChars } from "../../answer.ts";
-import { earlyAnswerOf } from "./early-answers.ts";
+import { earlyAnswerOf, waitsForEarly } from "./early-answers.ts";
 import { endRecalled } from "./end-slot.ts";
+import type { Bucket } from "../queue/queue.ts";
 import { groupSeqOf, indexOf } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { Recall, RecalledSlot } from "../group/recorded.ts";
 
-/** The recorded answer of a slot that dispatch or the queue has come to. */
+/**
+ * Whether the answer of a slot at the head of its bucket comes from elsewhere; null = it does not. `ended`: the slot has ended with it.
+ * `waits`: the slot has left the head until it is there. `awaited`: it is being looked up, and others may overtake the slot.
+ */
+export function answeredElsewhere(
+  state: EngineState,
+  bucket: Bucket,
+  slotId: number,
+  nowMs: number,
+): "ended" | "waits" | "awaited" | null {
+  const recalled = recallOf(state, slotId);
+  if (recalled === "awaited") return "awaited";
+  if (recalled === null) return waitsForEarly(state, bucket, slotId, nowMs) ? "waits" : null;
+  state.queue.take(bucket);
+  endRecalled(state, slotId, recalled, nowMs);
+  return "ended";
+}
+
+/** The answer of a slot that dispatch or the queue has come to. */
 export function recallOf(state: EngineState, slotId: number): Recall {
   const { replay } = state.deps;
   const group = state.groups.get(groupSeqOf(slotId));
