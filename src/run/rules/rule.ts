@@ -1,6 +1,6 @@
 /**
  * A rule of a group: what its client asks for beside its calls, such as that it stops once it has enough answers. Each rule is a file
- * beside this one; `table.ts` lists them, and the rest of the run asks the table. A rule starts and ends nothing by itself: it says what
+ * beside this one; `table.ts` lists them, and what happens to the group asks the table. A rule starts and ends nothing by itself: it says what
  * should happen, and `steps` does it.
  */
 import type { InFlightRule } from "../answers/early-stop.ts";

@@ -1,4 +1,7 @@
-/** The rules of groups, and what those of one group mean together: the rest of the run knows none by its name. */
+/**
+ * The rules of groups, and what those of one group mean together. The rest of the run knows none by its name, but for tiers, which hold
+ * slots back, and the judge, whose calls serve the group: they are found by their class.
+ */
 import { abort, type AbortFacts, type AbortRequest } from "./abort.ts";
 import { atLeast, type AtLeastFacts } from "./at-least.ts";
 import { ballot, type BallotFacts, type BallotRequest } from "./ballot.ts";
