@@ -75,6 +75,8 @@ export const SCANNED_VALUES_MAX = 1_000_000;
  * 0.1 µs for each, so a slice is far below the 250 ms that nothing may hold others for.
  */
 export const SLICE_CHARS_MAX = 256 * 1024;
+/** Characters of one text whose tokens are counted between two pauses, 25 ns each: 3 ms. */
+export const TEXT_SLICE_CHARS = 128 * 1024;
 /** What each value counts for beside its characters: a value of a few characters takes microseconds too. */
 export const SLICE_PIECE_CHARS = 64;
 /** Bodies from this size on wait for their turn before they are read, bytes: a smaller one is parsed and measured within a millisecond. */

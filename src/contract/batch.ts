@@ -13,9 +13,10 @@ import {
   ITEMS_PER_BATCH_MAX,
   MISSING_LISTED_MAX,
   PARALLEL_MAX,
+  TEXT_SLICE_CHARS,
 } from "../limits.ts";
 import { PRIORITIES, callSettingsFields, parseSettings, settingsBase, type CallSettings } from "./call-options.ts";
-import { callOf, parseCall, type CallContent, type ParsedCall } from "./call.ts";
+import { callOf, parseCall, promptReading, type CallContent, type ParsedCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
@@ -364,7 +365,11 @@ function callsOf(envelope: Envelope, promptOf: PromptReader): Sliced<Parsed<Batc
   const { settings } = envelope;
   if (envelope.items === undefined) {
     const plain = new PlainPrompts(settings);
-    return eachCall(envelope.prompts, (prompt, index) => promptOf(prompt, index, settings, plain));
+    const read = (prompt: unknown, index: number): Parsed<BatchCall> => promptOf(prompt, index, settings, plain);
+    if (promptOf !== promptCall) return eachCall(envelope.prompts, read);
+    return eachCall(envelope.prompts, read, (prompt, index) =>
+      typeof prompt === "string" && prompt.length > TEXT_SLICE_CHARS ? longPromptCall(prompt, index, settings) : null,
+    );
   }
   const { items, content } = envelope;
   return eachCall(items, (input, index) => itemCall(input, index, settings, content));
@@ -527,15 +532,18 @@ function excessOf(value: unknown): { ok: false; reason: Reason } | null {
   return null;
 }
 
+/** @param longCallOf Reads a call that takes long by itself; null = it does not. */
 function* eachCall<T>(
   inputs: readonly T[],
   callOf: (input: T, index: number) => Parsed<BatchCall>,
+  longCallOf: (input: T, index: number) => Sliced<Parsed<BatchCall>> | null = () => null,
 ): Sliced<Parsed<BatchCall[]>> {
   const slice = new SliceCount();
   const calls: BatchCall[] = [];
   let last: CallFacts | null = null;
   for (const [index, input] of inputs.entries()) {
-    const call = callOf(input, index);
+    const long = longCallOf(input, index);
+    const call = long === null ? callOf(input, index) : yield* long;
     if (!call.ok) return call;
     // Tens of thousands of calls are kept: alike ones in a row have one object of facts.
     const { facts } = call.value;
@@ -561,6 +569,14 @@ export function promptCall(
   if (!call.ok) return call;
   plain.note(prompt, call.value);
   return { ok: true, value: { id: null, ...call.value } };
+}
+
+/** The same of a long prompt, in slices. */
+function* longPromptCall(prompt: string, index: number, settings: CallSettings): Sliced<Parsed<BatchCall>> {
+  const path = (): string => `prompts[${index}]`;
+  const content = yield* promptReading(prompt, path);
+  const call = content.ok ? callOf(content.value, settings, path) : content;
+  return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;
 }
 
 /** The call of `items[index]`, over the settings of the batch. `content`: that of all its calls; absent = the item has its own. */

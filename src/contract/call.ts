@@ -6,18 +6,19 @@
 import type { CallBody, CallFacts } from "../call.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import type { Reason } from "../errors.ts";
-import { PREFIX_BYTES_MIN, PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT } from "../limits.ts";
+import { PREFIX_BYTES_MIN, PROMPT_BYTES_MAX, SCHEMA_RETRIES_DEFAULT, TEXT_SLICE_CHARS } from "../limits.ts";
 import { mergeFacts, NO_SPECIAL_FACTS } from "../providers/formats/request/call-facts.ts";
 import { unboundedThoughts } from "../providers/formats/request/thinking.ts";
 import type { CacheChoice } from "./contexts/cache.ts";
 import { markedPrefix } from "./contexts/marked-prefix.ts";
 import type { CallSettings, FieldPath } from "./call-options.ts";
-import { readChatFields, sizeOf, type ChatFields, type TextSize } from "./chat-fields.ts";
+import { readChatFields, sizeOf, sizeReading, type ChatFields, type TextSize } from "./chat-fields.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import type { ContentInput } from "./fields.ts";
 import { messagesFault } from "./messages.ts";
 import { textFault } from "./text.ts";
+import type { Sliced } from "../text/bytes/slices.ts";
 
 /** A call ready to be stored, once the text that it refers to is found; absent = it refers to none. */
 export type ParsedCall = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
@@ -46,6 +47,14 @@ export function readContent({ prompt, messages }: ContentInput, path: FieldPath)
   if (fault !== null) return fault;
   const read = readChatFields(messages, "messages", (field) => path(field ?? "messages"));
   return read.ok ? { ok: true, value: { body: { messages }, field: "messages", fields: read.value } } : read;
+}
+
+/** The same of a prompt and nothing else, in slices: for a long one. */
+export function* promptReading(prompt: string, path: FieldPath): Sliced<Parsed<CallContent>> {
+  const fault = textFault(prompt);
+  if (fault !== null) return invalid(path("prompt"), fault);
+  const size = yield* sizeReading(prompt, TEXT_SLICE_CHARS);
+  return { ok: true, value: { body: { prompt }, field: "prompt", fields: promptFields(size) } };
 }
 
 /** One call under its settings. Refuses a content that is missing, given twice, malformed or too large to store. */

@@ -7,7 +7,7 @@ import type { ThinkingBudget } from "../providers/formats/request/thinking.ts";
 import { chatPartReading } from "../providers/formats/request/read.ts";
 import { atOnce, type Sliced } from "../text/bytes/slices.ts";
 import { normalisedGrowth } from "../text/tokens/normalised-bytes.ts";
-import { textTokensMax as textTokensMaxOf } from "../text/tokens/text-bound.ts";
+import { countingTextTokens } from "../text/tokens/text-bound.ts";
 import type { Parsed } from "./errors.ts";
 import { utf8Bytes } from "./text.ts";
 
@@ -80,8 +80,16 @@ function withPath(reason: Reason, path: PartPath): Reason {
   return { ...reason, message, param: path(param) };
 }
 
-/** The sizes of a plain text. JSON writes at most six bytes for a byte of UTF-8, so only a large text is measured as JSON. */
+/** The sizes of a plain text. */
 export function sizeOf(text: string): TextSize {
+  return atOnce(sizeReading(text, Infinity));
+}
+
+/**
+ * The same, with a pause behind each `sliceChars` whose tokens are counted: everything else is a hundredth of that. JSON writes at most six
+ * bytes for a byte of UTF-8, so only a large text is measured as JSON.
+ */
+export function* sizeReading(text: string, sliceChars: number): Sliced<TextSize> {
   const bytes = text.length > PROMPT_BYTES_MAX ? text.length : utf8Bytes(text);
   // Text with as many bytes as characters is ASCII, which normalising does not change.
   const growth = bytes === text.length ? 0 : normalisedGrowth(text);
@@ -89,7 +97,7 @@ export function sizeOf(text: string): TextSize {
   const isLookedAt = bytes >= TEXT_LOOK_BYTES_MIN && bytes <= PROMPT_BYTES_MAX;
   return {
     textBytes: bytes + growth,
-    textTokensMax: isLookedAt ? textTokensMaxOf(text, growth) : bytes + growth,
+    textTokensMax: isLookedAt ? yield* countingTextTokens(text, growth, sliceChars) : bytes + growth,
     jsonBytes: mayNotFit ? utf8Bytes(JSON.stringify(text)) - 2 : bytes,
   };
 }

@@ -5,7 +5,7 @@
 import { parseRelayed } from "./relayed-numbers.ts";
 import type { ContextReference } from "../contexts/types.ts";
 import { isLabelled } from "../labels.ts";
-import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES } from "../limits.ts";
+import { ITEMS_PER_BATCH_MAX, LARGE_BODY_BYTES_MIN, LARGE_BODY_PIECE_BYTES, SCAN_SLICE_BYTES } from "../limits.ts";
 import type { CallSettings } from "./call-options.ts";
 import {
   batchItem,
@@ -25,7 +25,7 @@ import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeLook } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { atOnce, type Sliced } from "../text/bytes/slices.ts";
-import { splitList, type SplitList } from "../text/json/split-list.ts";
+import { splittingList, type SplitList } from "../text/json/split-list.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -71,7 +71,8 @@ function* piecesReading(
   pieceBytesMin: number,
   reading: BatchReading,
 ): Sliced<Parsed<BatchRequest> | null> {
-  const list = splitList(bytes, { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin });
+  const options = { fields: ["prompts", "items"], elementsMax: ITEMS_PER_BATCH_MAX, pieceBytesMin };
+  const list = yield* splittingList(bytes, { ...options, sliceBytes: SCAN_SLICE_BYTES });
   if (list === null) return null;
   yield;
   const json = jsonOf(list.envelope);

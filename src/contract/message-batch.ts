@@ -14,11 +14,12 @@ import {
   MESSAGE_BATCH_PAGE_MAX,
   MESSAGE_BATCH_REQUESTS_MAX,
   NAME_CHARS_MAX,
+  SCAN_SLICE_BYTES,
 } from "../limits.ts";
 import { SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { keyAt } from "../text/json/key.ts";
 import { member, scanObject } from "../text/json/scan.ts";
-import { splitList } from "../text/json/split-list.ts";
+import { splitList, splittingList } from "../text/json/split-list.ts";
 import { jsonOf } from "./body.ts";
 import { invalid, zodReason, type Parsed } from "./errors.ts";
 import { messagesBody } from "./dialects/relayed.ts";
@@ -59,7 +60,8 @@ export type MessageBatch = { requests: readonly MessageRequest[]; isLive: boolea
  */
 export function* messageBatchReading(bytes: Uint8Array): Sliced<Parsed<MessageBatch>> {
   // Elements are one piece each, for the name of the one that is refused.
-  const list = splitList(bytes, { fields: ["requests"], elementsMax: MESSAGE_BATCH_REQUESTS_MAX, pieceBytesMin: 0 });
+  const options = { fields: ["requests"], elementsMax: MESSAGE_BATCH_REQUESTS_MAX, pieceBytesMin: 0 };
+  const list = yield* splittingList(bytes, { ...options, sliceBytes: SCAN_SLICE_BYTES });
   if (list === null) return notAList(bytes);
   yield;
   const rest = jsonOf(list.envelope);

@@ -23,6 +23,8 @@ export type SplitOptions = {
   elementsMax: number;
   /** A piece ends with the element that makes it this large. */
   pieceBytesMin: number;
+  /** Bytes that are looked at between two pauses, by whole members and elements; absent = all of them. */
+  sliceBytes?: number;
 };
 
 /**
@@ -30,7 +32,18 @@ export type SplitOptions = {
  * than `elementsMax` elements, or a key is written with escapes and may name a second list. One pass, no recursion.
  */
 export function splitList(bytes: Uint8Array, options: SplitOptions): SplitList | null {
+  const splitting = splittingList(bytes, options);
+  for (;;) {
+    const step = splitting.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same with a pause behind each `sliceBytes`: a body may have a million short members. The bytes must not change meanwhile. */
+export function* splittingList(bytes: Uint8Array, options: SplitOptions): Generator<void, SplitList | null, void> {
   let found: SplitList | null = null;
+  const { sliceBytes = Infinity } = options;
+  let sliceEnd = sliceBytes;
   // The envelope keeps what is before the object, a byte order mark for instance: its parser judges it.
   let at = bytes.indexOf(OPEN_OBJECT);
   if (at === -1) return null;
@@ -42,7 +55,7 @@ export function splitList(bytes: Uint8Array, options: SplitOptions): SplitList |
     const field = options.fields.find((name) => spells(bytes, keyStart, keyEnd, name));
     let end: number;
     if (field !== undefined && bytes[start] === OPEN_ARRAY) {
-      const list: Elements | null = found === null ? splitElements(bytes, start + 1, options) : null;
+      const list: Elements | null = found === null ? yield* splitElements(bytes, start + 1, options) : null;
       if (list === null) return null;
       found = { field, pieces: list.pieces, envelope: without(bytes, start + 1, list.end) };
       end = list.end + 1;
@@ -50,6 +63,9 @@ export function splitList(bytes: Uint8Array, options: SplitOptions): SplitList |
       end = valueEnd(bytes, start);
     }
     at = skipSpace(bytes, end);
+    if (at < sliceEnd) continue;
+    sliceEnd = at + sliceBytes;
+    yield;
   } while (bytes[at] === COMMA);
   return found;
 }
@@ -57,12 +73,13 @@ export function splitList(bytes: Uint8Array, options: SplitOptions): SplitList |
 type Elements = { pieces: Uint8Array[]; end: number };
 
 /** The pieces of the list whose content starts at `start`, and the index of its closing bracket. */
-function splitElements(
+function* splitElements(
   bytes: Uint8Array,
   start: number,
-  { elementsMax, pieceBytesMin }: SplitOptions,
-): Elements | null {
+  { elementsMax, pieceBytesMin, sliceBytes = Infinity }: SplitOptions,
+): Generator<void, Elements | null, void> {
   const pieces: Uint8Array[] = [];
+  let sliceEnd = start + sliceBytes;
   let pieceStart = start;
   let at = skipSpace(bytes, start);
   for (let elements = 1; ; elements++) {
@@ -77,6 +94,9 @@ function splitElements(
       pieceStart = end + 1;
     }
     at = skipSpace(bytes, end + 1);
+    if (at < sliceEnd) continue;
+    sliceEnd = at + sliceBytes;
+    yield;
   }
 }
 

@@ -57,14 +57,30 @@ let words: WordSet | null = null;
 
 /** The most tokens that a text can be. `growth`: bytes that normalising can add to it. */
 export function textTokensMax(text: string, growth = normalisedGrowth(text)): number {
+  const count = countingTextTokens(text, growth, Infinity);
+  for (;;) {
+    const step = count.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/** The same, with a pause behind each `sliceChars`. */
+export function* countingTextTokens(text: string, growth: number, sliceChars: number): Generator<void, number, void> {
   const scan = new TextScan();
   let bytes = 0;
   let kept = 0;
+  let sliceEnd = sliceChars;
   for (let at = 0; at < text.length;) {
     const { read, written } = encoder.encodeInto(at === 0 ? text : text.slice(at), buffer.subarray(kept));
     at += read;
     bytes += written;
     kept = scan.take(kept + written, at === text.length);
+    if (at < sliceEnd || at === text.length) continue;
+    // Others use `buffer` in the pause.
+    const lastWord = buffer.slice(0, kept);
+    yield;
+    buffer.set(lastWord);
+    sliceEnd = at + sliceChars;
   }
   return Math.min(scan.tokens, bytes) + growth;
 }

@@ -2,7 +2,13 @@ import { describe, expect, it } from "vitest";
 import { inSlices, pause } from "../../../../src/text/bytes/slices.ts";
 import { batchReading, readBatch } from "../../../../src/contract/large-batch.ts";
 import { dagParsing, parseDag } from "../../../../src/contract/graph/dag.ts";
-import { LARGE_BODY_BYTES_MIN, SCAN_SLICE_BYTES, SLICE_CHARS_MAX, SLICE_PIECE_CHARS } from "../../../../src/limits.ts";
+import {
+  LARGE_BODY_BYTES_MIN,
+  SCAN_SLICE_BYTES,
+  SLICE_CHARS_MAX,
+  SLICE_PIECE_CHARS,
+  TEXT_SLICE_CHARS,
+} from "../../../../src/limits.ts";
 import { readRequest, requestReading } from "../../../../src/providers/formats/request/read.ts";
 
 const encode = (value: unknown): Uint8Array => new TextEncoder().encode(JSON.stringify(value));
@@ -46,6 +52,26 @@ describe("a large body is read in slices", () => {
     const { value, pauses } = await sliced(batchReading(bytes));
     const whole = readBatch(bytes);
     expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
+    expect(pauses).toBeGreaterThanOrEqual(8);
+  });
+
+  it("of a batch with long prompts, within each of them", async () => {
+    const text = `the quick brown fox ${"x".repeat(50)} é `.repeat((2.5 * TEXT_SLICE_CHARS) / 73);
+    const bytes = encode({ prompts: [text, text] });
+    const { value, pauses } = await sliced(batchReading(bytes));
+    const whole = readBatch(bytes);
+    expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
+    // Two in each prompt, and one behind each.
+    expect(pauses).toBe(6);
+  });
+
+  it("of a batch full of names that it does not know, with the same refusal", async () => {
+    const names = Array.from({ length: (4 * SCAN_SLICE_BYTES) / 16 }, (_, at) => [`u${at + 1e9}`, 1]);
+    const bytes = encode({ prompts: ["a"], ...Object.fromEntries(names) });
+    const { value, pauses } = await sliced(batchReading(bytes));
+    expect(value).toEqual(readBatch(bytes));
+    expect(value.ok).toBe(false);
+    // Its depth is looked at, and then its list for, each in slices.
     expect(pauses).toBeGreaterThanOrEqual(8);
   });
 

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { closingQuote, skipSpace, valueEnd, ValueSkipper } from "../../../../src/text/json/grammar.ts";
-import { splitList } from "../../../../src/text/json/split-list.ts";
+import { splitList, splittingList } from "../../../../src/text/json/split-list.ts";
 import { jsonFault } from "../../../../src/text/json/validate.ts";
 import { jsonText } from "./texts.ts";
 
@@ -70,6 +70,22 @@ describe("splitList", () => {
         expect({ ...JSON.parse(decoder.decode(split?.envelope)), items: list }).toEqual(JSON.parse(text));
       }),
     );
+  });
+
+  it("pauses behind so many bytes of members and of elements, and finds the same", () => {
+    const members = Array.from({ length: 1_000 }, (_, at) => `"m${at}":1`).join(",");
+    const elements = Array.from({ length: 10 }, (_, at) => `"${"e".repeat(500)}${at}"`).join(",");
+    for (const text of [`{"items":[1],${members}}`, `{"items":[${elements}]}`]) {
+      const bytes = encoder.encode(text);
+      const splitting = splittingList(bytes, { ...options, sliceBytes: 1_000 });
+      let pauses = 0;
+      let step = splitting.next();
+      for (; step.done !== true; step = splitting.next()) pauses += 1;
+      expect(step.value).toEqual(splitList(bytes, options));
+      // A pause comes behind the member or element with which its slice is full: elements have half of one.
+      expect(pauses).toBeGreaterThanOrEqual(Math.floor(bytes.length / 1_600));
+      expect(pauses).toBeLessThanOrEqual(bytes.length / 1_000);
+    }
   });
 
   it.each([
