@@ -7,7 +7,13 @@ import { Refusal, type Reason } from "../../errors.ts";
 import { stageFile, type StagedFile } from "../../files/r2-upload.ts";
 import { Digest } from "../../files/digest.ts";
 import { chainSources, type ByteSource } from "../../files/source.ts";
-import { CONTEXT_BYTES_MAX, CONTEXT_ROW_BYTES_MAX, CONTEXT_WRITE_BYTES } from "../../limits.ts";
+import {
+  CONTEXT_BYTES_MAX,
+  CONTEXT_ROW_BYTES_MAX,
+  CONTEXT_WRITE_BYTES,
+  SLICE_CHARS_MAX,
+  TEXT_SLICE_CHARS,
+} from "../../limits.ts";
 import type { ContextAdded } from "../../objects/methods/file-api.ts";
 import type { Refused } from "../../objects/methods/types.ts";
 import { pause, SliceCount } from "../../text/bytes/slices.ts";
@@ -23,7 +29,8 @@ export async function storeContext({ source, name, param }: NewText, deps: Deps)
   const hash = new Digest("SHA-256");
   const slice = new SliceCount();
   const seen = seenBy(source, async (bytes) => {
-    if (slice.add(bytes.length)) await pause();
+    // Its tokens are counted: a slice is as long as one of a prompt.
+    if (slice.add((bytes.length * SLICE_CHARS_MAX) / TEXT_SLICE_CHARS)) await pause();
     const fault = indexer.push(bytes);
     if (fault !== null) return invalid(param, fault.message).reason;
     await hash.add(bytes);
