@@ -1462,13 +1462,20 @@ export const TOKEN_CACHE_MAX = 1_000;
  */
 export const DIRECTORY_SHARDS = 64;
 /**
+ * Shares into which what is left of a day's root budget is divided for leases ahead: two for each part of the list, so that all of
+ * them together have leased at most half of it ahead, and the number of leases grows with the logarithm of the runs.
+ */
+export const DAY_LEASE_SHARES = 2 * DIRECTORY_SHARDS;
+/** Runs that one request for a lease of a day's budget asks for: a number each, and more wait for the next one. */
+export const DAY_LEASE_WANTED_MAX = 1_000;
+/**
  * So often, at most, a run tells the list of root runs how far it is, while it is busy, ms: each time is a request and a row, 1.2 USD
  * per million, and whoever watches a hundred runs reads no faster.
  */
 export const SUMMARY_MS = 10_000;
 /**
- * The same of a run under a root budget per day, ms. All of these are in one object, which must have time for openings: it takes about
- * 150 per second, and 1,000 busy runs report 17 times per second.
+ * The same of a run that reserved in the root budget of its day in an earlier version, ms. All of these are in one object, which
+ * takes about 150 requests per second.
  */
 export const SUMMARY_OF_DAY_MS = 60_000;
 /** Names of slots in one page of `GET /groups/:id/names`: at most some hundred KB, and one row for some hundred of them. */

@@ -1,7 +1,7 @@
 /** The tables of a directory object, as one append-only list of migrations: see ../schema-version.ts. */
 import type { Migration } from "../schema-version.ts";
 
-export type DirectoryTable = "run" | "summary" | "past" | "day";
+export type DirectoryTable = "run" | "summary" | "past" | "day" | "lease";
 
 export const MIGRATIONS: readonly Migration<DirectoryTable>[] = [
   {
@@ -24,5 +24,12 @@ export const MIGRATIONS: readonly Migration<DirectoryTable>[] = [
     version: 1,
     table: "day",
     sql: "CREATE TABLE day (day TEXT PRIMARY KEY, committed_nano_usd INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+  },
+  // Older code would take what is committed of a part's lease for what is committed of the whole budget.
+  {
+    version: 2,
+    table: "lease",
+    sql: `CREATE TABLE lease (day TEXT NOT NULL, part TEXT NOT NULL, no INTEGER NOT NULL, nano_usd INTEGER NOT NULL,
+    limit_nano_usd INTEGER, PRIMARY KEY (day, part)) STRICT, WITHOUT ROWID`,
   },
 ];

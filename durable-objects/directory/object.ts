@@ -1,13 +1,14 @@
 /**
- * A part of the list of root runs, newest first, and the root budget of each day. A run's figures are in its own object;
- * this one stores that the run exists and, under a root budget, what is reserved for it on the day it was opened. Its
- * methods are described in src/objects/methods/directory-api.ts, which object has what in address.ts.
+ * A part of the list of root runs, newest first, and a lease of the root budget of each day; or the whole of these budgets. A run's
+ * figures are in its own object; this one stores that the run exists and, under a root budget, what is reserved for it on the day it was
+ * opened. Its methods are described in src/objects/methods/directory-api.ts, which object has what in address.ts.
  *
  *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
  *        the run ends, then what it spent
  *   summary  how far a run is, as it last reported
  *   past  one row per hour: what runs spent in it that are not listed any more
- *   day  one row per UTC day with a root budget: what its runs have reserved and spent
+ *   day  one row per UTC day with a root budget: what its runs have reserved and spent; in the whole, also what parts have leased
+ *   lease  one row per UTC day with a root budget: the part's lease of it; in the whole, one per part
  */
 import { DurableObject } from "cloudflare:workers";
 import type {
@@ -17,10 +18,16 @@ import type {
   ListedRun,
   StoredSummary,
 } from "../../src/objects/methods/directory-api.ts";
+import { directoryPartOf, dayWholeOf, type Objects } from "../../src/objects/address.ts";
+import { withRetry } from "../../src/objects/clients/retry.ts";
 import { OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../src/limits.ts";
 import { hasSummary, historyAfter, hourOf, readRow, rowText } from "../../src/log/overview/history.ts";
 import { addPast, addRun, noOverview, type Overview } from "../../src/log/overview/overview.ts";
+import type { Lease, LeaseReply, LeaseRequest } from "../../src/run/money/day-lease.ts";
 import { Tables } from "../schema-version.ts";
+import { DayPart } from "./day-part.ts";
+import { DayRows } from "./day-rows.ts";
+import { DayWhole } from "./day-whole.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
@@ -28,41 +35,65 @@ type SummaryRow = { at_ms: number; body: string };
 type PastRow = { hour: number; nano_usd: number };
 type ListRow = { opened: number; id: string; body: string | null; at_ms: number | null };
 
-export class DirectoryObject extends DurableObject<object> implements DirectoryApi {
+export class DirectoryObject extends DurableObject<Objects> implements DirectoryApi {
   readonly #storage: DurableObjectStorage;
   readonly #sql: SqlStorage;
+  readonly #days: DayRows;
+  readonly #part: DayPart;
+  readonly #whole: DayWhole;
 
-  constructor(ctx: DurableObjectState, env: object) {
+  constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
-    new Tables(ctx.storage, MIGRATIONS).make("run", "summary", "past", "day");
+    const tables = new Tables(ctx.storage, MIGRATIONS);
+    tables.make("run", "summary", "past", "day");
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
+    this.#days = new DayRows(ctx.storage, tables);
+    const part = ctx.id.toString();
+    const ask = (day: string, request: LeaseRequest): Promise<LeaseReply> =>
+      withRetry(async () => await dayWholeOf(env).lease(day, part, request), DELAYS);
+    this.#part = new DayPart({ rows: this.#days, ask });
+    const release = async (of: string, day: string, no: number): Promise<Lease> =>
+      await directoryPartOf(env, of).release(day, no);
+    this.#whole = new DayWhole({ rows: this.#days, release });
   }
 
   add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {
     return this.#storage.transactionSync(() => {
-      if (this.#run(id) !== null) return { ok: true };
-      if (reservation !== null) {
-        const committedNanoUsd = this.#committed(reservation.day);
+      if (reservation !== null && this.#run(id) === null) {
+        const committedNanoUsd = this.#days.committed(reservation.day);
         if (committedNanoUsd + reservation.nanoUsd > reservation.limitNanoUsd) return { ok: false, committedNanoUsd };
-        this.#commit(reservation.day, reservation.nanoUsd);
       }
-      const insert = "INSERT INTO run (opened, id, day, held_nano_usd) VALUES (?, ?, ?, ?)";
-      this.#sql.exec(insert, this.#placeFrom(openedAt), id, reservation?.day ?? null, reservation?.nanoUsd ?? 0);
-      if (summary !== undefined) this.summarise(id, summary);
+      this.#insert({ id, openedAt }, reservation, summary);
       return { ok: true };
     });
   }
 
-  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd = Infinity): void {
-    this.#storage.transactionSync(() => {
-      const run = this.#run(runId);
-      if (run === null || run.ended === 1) return;
-      // A run that no day has reserved anything for counts in none.
-      const counted = run.day === null ? spentNanoUsd : Math.min(spentNanoUsd, run.held_nano_usd + overrunNanoUsd);
-      if (run.day !== null) this.#commit(run.day, counted - run.held_nano_usd);
-      this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE id = ?", counted, runId);
-    });
+  addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): DayReply | Promise<DayReply> {
+    if (this.#run(run.id) !== null) return { ok: true };
+    return this.#part.cover(reservation.day, reservation, () => this.#insert(run, reservation, summary));
+  }
+
+  lease(day: string, part: string, request: LeaseRequest): Promise<LeaseReply> {
+    return this.#whole.lease(day, part, request);
+  }
+
+  release(day: string, knownNo: number): Lease {
+    return this.#part.release(day, knownNo);
+  }
+
+  async childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd = Infinity): Promise<void> {
+    const run = this.#run(runId);
+    if (run === null) return;
+    // A run that no day has reserved anything for counts in none.
+    const counted = run.day === null ? spentNanoUsd : Math.min(spentNanoUsd, run.held_nano_usd + overrunNanoUsd);
+    if (run.ended === 0)
+      this.#storage.transactionSync(() => {
+        if (run.day !== null) this.#days.commit(run.day, counted - run.held_nano_usd);
+        this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE id = ?", counted, runId);
+      });
+    // Also if it reports again: the instance that it told first may have ended before the whole knew.
+    if (run.day !== null) await this.#part.coverOverrun(run.day);
   }
 
   summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false): void {
@@ -97,19 +128,19 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     });
   }
 
-  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply {
-    return this.#storage.transactionSync(() => {
-      const run = this.#run(runId);
-      if (run === null || run.ended === 1) return { ok: false, committedNanoUsd: 0 };
-      // Opened before there was a root budget: no day has reserved anything for it.
-      if (run.day === null) return { ok: true };
-      const more = nanoUsd - run.held_nano_usd;
-      const committedNanoUsd = this.#committed(run.day);
-      if (more > 0 && committedNanoUsd + more > limitNanoUsd) return { ok: false, committedNanoUsd };
-      this.#commit(run.day, more);
-      this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE id = ?", nanoUsd, runId);
-      return { ok: true };
-    });
+  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply | Promise<DayReply> {
+    const run = this.#run(runId);
+    if (run === null || run.ended === 1) return { ok: false, committedNanoUsd: 0 };
+    // Opened before there was a root budget: no day has reserved anything for it.
+    if (run.day === null) return { ok: true };
+    const more = nanoUsd - run.held_nano_usd;
+    const resize = (): void => this.#resize(runId, nanoUsd);
+    if (more > 0 && this.#days.own(run.day) !== null)
+      return this.#part.cover(run.day, { nanoUsd: more, limitNanoUsd }, resize);
+    const committedNanoUsd = this.#days.committed(run.day);
+    if (more > 0 && committedNanoUsd + more > limitNanoUsd) return { ok: false, committedNanoUsd };
+    this.#storage.transactionSync(resize);
+    return { ok: true };
   }
 
   newest(before: ListedRun | null, limit: number, withSummaries = false): ListedRun[] {
@@ -162,14 +193,22 @@ export class DirectoryObject extends DurableObject<object> implements DirectoryA
     return this.#sql.exec<RunRow>("SELECT * FROM run WHERE id = ?", runId).toArray()[0] ?? null;
   }
 
-  #committed(day: string): number {
-    const query = "SELECT committed_nano_usd AS committed FROM day WHERE day = ?";
-    return this.#sql.exec<{ committed: number }>(query, day).toArray()[0]?.committed ?? 0;
+  /** Adds a run with its reservation, unless it is there. */
+  #insert({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary: StoredSummary | undefined): void {
+    if (this.#run(id) !== null) return;
+    if (reservation !== null) this.#days.commit(reservation.day, reservation.nanoUsd);
+    const insert = "INSERT INTO run (opened, id, day, held_nano_usd) VALUES (?, ?, ?, ?)";
+    this.#sql.exec(insert, this.#placeFrom(openedAt), id, reservation?.day ?? null, reservation?.nanoUsd ?? 0);
+    if (summary !== undefined) this.summarise(id, summary);
   }
 
-  #commit(day: string, nanoUsd: number): void {
-    const query = `INSERT INTO day (day, committed_nano_usd) VALUES (?1, ?2)
-      ON CONFLICT (day) DO UPDATE SET committed_nano_usd = committed_nano_usd + ?2`;
-    this.#sql.exec(query, day, nanoUsd);
+  /** Changes a run's reservation, unless the run has ended. */
+  #resize(runId: string, nanoUsd: number): void {
+    const run = this.#run(runId);
+    if (run === null || run.ended === 1) return;
+    if (run.day !== null) this.#days.commit(run.day, nanoUsd - run.held_nano_usd);
+    this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE id = ?", nanoUsd, runId);
   }
 }
+
+const DELAYS = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };

@@ -183,9 +183,8 @@ export function gateOf(objects: Objects, gate: string): DurableObjectStub<GateAp
 }
 
 /**
- * The part of the list that has a root run. Runs that reserve in the root budget of a day are in one object, because the
- * day's budget is one figure; so are those of earlier versions. The others are spread, by the end of their ids, which is
- * a hash.
+ * The part of the list that has a root run. Runs are spread by the end of their ids, which is a hash. Those of earlier versions are in
+ * one object, and so are those that reserved in the root budget of a day there.
  */
 export function directoryOf(
   objects: Objects,
@@ -194,6 +193,22 @@ export function directoryOf(
   const isSpread = holder !== "directory" && digitsIn(id, markOf("run_", placeOf(objects))) !== undefined;
   const parts = placed(objects.DIRECTORY, objects);
   return parts.getByName(isSpread ? shardName(parseInt(id.slice(-2), 16) % DIRECTORY_SHARDS) : WHOLE);
+}
+
+/** Whether a run reserves in the root budget of a day, in the part of the list that has it. */
+export function isOfDay({ holder }: Pick<RunSettings, "holder">): boolean {
+  return holder === "part" || holder === "directory";
+}
+
+/** The object that divides the root budgets of days among the parts of the list. */
+export function dayWholeOf(objects: Objects): DurableObjectStub<DirectoryApi> {
+  return placed(objects.DIRECTORY, objects).getByName(WHOLE);
+}
+
+/** A part of the list, by the id of its object. */
+export function directoryPartOf(objects: Objects, part: string): DurableObjectStub<DirectoryApi> {
+  const parts = placed(objects.DIRECTORY, objects);
+  return parts.get(parts.idFromString(part));
 }
 
 /** Every object that has a part of the list: functions that make a stub, because a stub is of no use after an error. */

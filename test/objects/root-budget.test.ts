@@ -3,8 +3,9 @@ import { createExecutionContext, evictDurableObject, waitOnExecutionContext } fr
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
-import worker, { RunObject } from "../../src/index.ts";
-import type { ListedRun } from "../../src/objects/methods/directory-api.ts";
+import worker, { DirectoryObject, RunObject } from "../../src/index.ts";
+import { directoriesOf, directoryOf } from "../../src/objects/address.ts";
+import { runsBefore } from "../../src/objects/clients/directory.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { openedBy, openRun, prompts, type TestRun } from "../support/objects-run.ts";
@@ -33,6 +34,7 @@ const close = (run: TestRun) => send({}, "POST", `/runs/${run.id}/close`, {});
 const limitOf = async (run: TestRun) => (await run.object.budget())?.usd.limit;
 
 const DAY_MS = 86_400_000;
+const today = () => new Date(Date.now()).toISOString().slice(0, 10);
 
 describe("a default budget", () => {
   it("applies to a run that names no budget, and to no other", async () => {
@@ -116,7 +118,7 @@ describe("a root budget per day", () => {
     });
     expect((await send(rules, "POST", "/runs", { budget: { usd: 1 } })).status).toBe(500);
     failing.mockRestore();
-    const rows = (): Promise<ListedRun[]> => env.DIRECTORY.getByName("runs").newest(null, 1_000);
+    const rows = async () => (await runsBefore(env, null, 1_000)).runs;
     const before = (await rows()).length;
     await open(rules, 1);
     expect(await rows()).toHaveLength(before + 1);
@@ -124,9 +126,9 @@ describe("a root budget per day", () => {
 
   it("counts of a run that reports more than its reservation only what upstreams have billed above that", async () => {
     const [plain, billed] = [await open(rules, 0.2), await open(rules, 0.2)];
-    const directory = env.DIRECTORY.getByName("runs");
-    await directory.childEnded(plain.id, 1e15, 0);
-    await directory.childEnded(billed.id, 1e15, 0.1e9);
+    const partOf = ({ id }: TestRun) => directoryOf(env, { id, holder: "part" });
+    await partOf(plain).childEnded(plain.id, 1e15, 0);
+    await partOf(billed).childEnded(billed.id, 1e15, 0.1e9);
     expect((await refused(rules, 0.500000001)).status).toBe(402);
     await open(rules, 0.5);
   });
@@ -175,10 +177,46 @@ describe("a root budget per day", () => {
   it("survives a restart of the directory of runs", async () => {
     const run = await open(rules, 0.75);
     await begin(run, 10);
-    await evictDurableObject(env.DIRECTORY.getByName("runs"));
+    for (const part of directoriesOf(env)) await evictDurableObject(env.DIRECTORY.get(part().id));
     expect((await refused(rules, 0.26)).status).toBe(402);
     await run.object.end("cancelled");
     await ringUntil([run], async () => (await send(rules, "POST", "/runs", { budget: { usd: 0.99 } })).status === 201);
+  });
+
+  it("is leased to a part of the list for many runs at a time", async () => {
+    const asked = vi.spyOn(DirectoryObject.prototype, "lease");
+    const part = env.DIRECTORY.getByName("runs/7");
+    const reservation = { day: today(), nanoUsd: 1e6, limitNanoUsd: 1e12 };
+    const add = (at: number) =>
+      part.addOfDay({ id: `run_of_part_${at}`, openedAt: at }, reservation, { text: "{}", atMs: Date.now() });
+    expect(await Promise.all(prompts(30).map((_, at) => add(at)))).toEqual(prompts(30).map(() => ({ ok: true })));
+    // Those that arrive while the first waits share its request, or the next one.
+    expect(asked.mock.calls.length).toBeLessThanOrEqual(2);
+    asked.mockClear();
+    for (let at = 30; at < 60; at++) expect(await add(at)).toEqual({ ok: true });
+    expect(asked).not.toHaveBeenCalled();
+    // A request that is repeated reserves nothing twice: 60 runs are open, and the rest of the part's lease goes back with this.
+    expect(await add(0)).toEqual({ ok: true });
+    const { no } = await part.release(today(), 0);
+    expect(await part.release(today(), 0)).toEqual({ no, nanoUsd: 60e6 });
+    asked.mockRestore();
+    for (let at = 0; at < 60; at++) await part.forget(`run_of_part_${at}`);
+  });
+
+  it("has what runs of an earlier version reserve in the one object that held it", async () => {
+    const whole = env.DIRECTORY.getByName("runs");
+    const reservation = { day: today(), nanoUsd: 0.6e9, limitNanoUsd: 1e9 };
+    expect(await whole.add({ id: "run_before", openedAt: 1 }, reservation)).toMatchObject({ ok: true });
+    expect((await refused(rules, 0.400000001)).status).toBe(402);
+    const run = await open(rules, 0.4);
+    expect(await whole.resizeChild("run_before", 0.600000001e9, 1e9)).toMatchObject({
+      ok: false,
+      committedNanoUsd: 1e9,
+    });
+    await close(run);
+    await whole.childEnded("run_before", 0, 0);
+    await open(rules, 1);
+    await whole.forget("run_before");
   });
 
   it("lists its runs like any other", async () => {

@@ -6,7 +6,7 @@
 import type { Amounts } from "../../../src/run/money/ledger.ts";
 import type { EndStatus, RunSettings } from "../../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../../src/objects/clients/caller.ts";
-import { directoryOf, type Objects } from "../../../src/objects/address.ts";
+import { directoryOf, isOfDay, type Objects } from "../../../src/objects/address.ts";
 
 /** Ends child runs. `neverOpened` is called for a child whose object was never opened: it will report nothing itself. */
 export async function endChildren(
@@ -29,7 +29,7 @@ export async function reportSpent(
   { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
   { spent, overrun }: { spent: Amounts; overrun: Amounts },
 ): Promise<void> {
-  if (holder === "directory") await directoryOf(objects, { id, holder }).childEnded(id, spent.usd, overrun.usd);
+  if (isOfDay({ holder })) await directoryOf(objects, { id, holder }).childEnded(id, spent.usd, overrun.usd);
   else if (parentId !== null) {
     await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent, overrun));
   }

@@ -9,7 +9,7 @@ import { usdOf } from "../../../src/run/money/money.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { RunPatch, RunSettings } from "../../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../../src/objects/clients/caller.ts";
-import { directoryOf, type Objects } from "../../../src/objects/address.ts";
+import { directoryOf, isOfDay, type Objects } from "../../../src/objects/address.ts";
 import type { Submit } from "../turns/commit-queue.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import { SerialQueue } from "./serial-queue.ts";
@@ -96,7 +96,7 @@ async function resizeReservation(
   if (holder === "run" && parentId !== null) {
     return new RunCaller(objects, parentId).callWithRetry<Reason | null>((run) => run.resizeChild(id, reservation));
   }
-  if (holder !== "directory" || rootNanoUsdPerDay === null) return null;
+  if (!isOfDay({ holder }) || rootNanoUsdPerDay === null) return null;
   const resized = await directoryOf(objects, { id, holder }).resizeChild(id, reservation.usd, rootNanoUsdPerDay);
   return resized.ok ? null : dayReason(reservation.usd, rootNanoUsdPerDay, resized.committedNanoUsd);
 }

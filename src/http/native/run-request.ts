@@ -85,7 +85,7 @@ export function rootSettings(
     name: requested.name,
     parentId: null,
     ancestors: [],
-    holder: rules.rootNanoUsdPerDay === null ? null : "directory",
+    holder: rules.rootNanoUsdPerDay === null ? null : "part",
     depth: 0,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + (requested.expiresInMs ?? EXPIRES_S_DEFAULT * 1_000),

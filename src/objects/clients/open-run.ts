@@ -58,7 +58,11 @@ class DirectoryEntry {
   }
 
   add(reservation: DayReservation | null): Promise<DayReply> {
-    return this.#call<DayReply>((directory) => directory.add(this.#listed, reservation, this.#summary));
+    return this.#call<DayReply>((directory) =>
+      reservation === null
+        ? directory.add(this.#listed, null, this.#summary)
+        : directory.addOfDay(this.#listed, reservation, this.#summary),
+    );
   }
 
   /** Removes the entry, and returns what was reserved for it. */

@@ -1,5 +1,6 @@
 /** The methods of a directory object: a part of the list of root runs, and the root budget of each day. */
 
+import type { Lease, LeaseReply, LeaseRequest } from "../../run/money/day-lease.ts";
 import type { Overview } from "../../log/overview/overview.ts";
 
 /** A root run's reservation in the root budget of a day. */
@@ -19,11 +20,26 @@ export type StoredSummary = { text: string; atMs: number };
 
 export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /**
-   * Adds a run that is being opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe
+   * Adds a run that is being opened. Workers of earlier versions reserve with it, in the whole, where there is a budget. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe
    * to repeat.
    * @param summary What the list shows of it until it reports. Absent = a Worker of an earlier version has opened it.
    */
   add(run: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply;
+
+  /**
+   * The same of a run under a root budget of the day, in the part of the list that the run belongs to: the reservation is inside the
+   * part's lease of that budget.
+   */
+  addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): DayReply | Promise<DayReply>;
+
+  /**
+   * Of the whole: a part's lease of a day's budget, which the part asks for. Safe to repeat.
+   * @param part The id of the part's object.
+   */
+  lease(day: string, part: string, request: LeaseRequest): Promise<LeaseReply>;
+
+  /** Of a part: gives back what its runs do not use of its lease. `knownNo`: the last of its requests that the whole has applied. */
+  release(day: string, knownNo: number): Lease;
 
   /**
    * Replaces a run's summary; nothing happens if it is not listed. A row is written only if the text has changed.
@@ -36,13 +52,13 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    * @param overrunNanoUsd What upstreams have billed it above its reservations: no more than that counts above what was reserved
    *   for it. Absent = its object is of an earlier version, and all counts.
    */
-  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number): void;
+  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number): Promise<void>;
 
   /** Removes a run that has deleted itself, or was not opened. Its day's figures remain. */
   forget(runId: string): void;
 
   /** Changes a run's reservation. Not ok, with nothing changed, if the day's budget cannot cover it. */
-  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply;
+  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply | Promise<DayReply>;
 
   /**
    * This part's runs, newest first, at most `limit`, from behind `before` on; null = from the newest.

@@ -25,8 +25,11 @@ export type RunSettings = {
   parentId: string | null;
   /** Runs above it, root first: they may read it, close it and cancel it. */
   ancestors: string[];
-  /** Who reserves this run's budget and must be notified of what it spent: its parent, the day's root budget, or no one. */
-  holder: "run" | "directory" | null;
+  /**
+   * Who reserves this run's budget and must be notified of what it spent: its parent, its part of the list of runs inside a lease of
+   * the day's root budget, or no one. `directory`: the one object that held the budget of the day in earlier versions.
+   */
+  holder: "run" | "part" | "directory" | null;
   depth: number;
   createdAtMs: number;
   expiresAtMs: number;

@@ -70,6 +70,7 @@ const LANDED: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
     "1 summary a0507a646c3e4300",
     "1 past ccf4dfda7093837e",
     "1 day dbc8d1200494993a",
+    "2 lease 31c08922a884c99e",
   ],
   upstream: ["1 template 6bf103865caabed4"],
   cassette: ["1 exchange 9f0520c1bb7da992", "1 had 823474d933d51d2a", "1 facts 0a9ed83485c67ece"],
