@@ -5,12 +5,12 @@ import type { RunObject } from "../../../src/index.ts";
 import { KEYS_PER_ROW, OPENINGS_RECALLED_MS } from "../../../src/limits.ts";
 import { skipTime } from "../../support/objects-clock.ts";
 import { keyed, openAsync } from "../../support/objects-group.ts";
-import { openLatch, openRun, untilInFlight, type TestRun } from "../../support/objects-run.ts";
+import { openLatch, openRun, prompts, untilInFlight, type TestRun } from "../../support/objects-run.ts";
 
 const CALLS = 400;
 const AT_ONCE = 40;
 /** Rows of settings, status and the like, of the shards, of one or two open groups and their calls. */
-const ROWS_AT_WAKING = 60;
+const ROWS_AT_WAKING = 50;
 
 it("reads no call that has ended, and of its keys one row for many", { tags: ["slow"] }, async () => {
   const run = await openRun({ max_parallel: 64 });
@@ -25,6 +25,31 @@ it("reads no call that has ended, and of its keys one row for many", { tags: ["s
   const ofKeys = await rowsRead(run, () => query(run, "another"));
   expect(ofKeys).toBeLessThanOrEqual(ROWS_AT_WAKING + CALLS / KEYS_PER_ROW + KEYS_PER_ROW);
   for (const key of ["k-0", `k-${CALLS - 1}`, "last"]) expect(await query(run, key)).toMatchObject({ replayed: true });
+});
+
+it("reads none of 30,000 calls of batches that have ended", async () => {
+  const run = await openRun({ max_parallel: 64 });
+  for (const name of ["a", "b", "c"])
+    await run.batch({ prompts: prompts(4).map((prompt) => `${name} ${prompt}`), model: "up/key/waking-many" });
+  const before = await run.document();
+  // As many as three batches of 10,000 would have: their rows are those of the slots that have ended.
+  const stored = await runInDurableObject(run.object, (_: RunObject, { storage: { sql } }) => {
+    const columns = sql.exec<{ name: string }>("SELECT name FROM pragma_table_info('slot')").toArray();
+    const others = columns.map(({ name }) => name).filter((name) => name !== "id");
+    for (let copied = 4; copied < 10_000; copied *= 2)
+      sql.exec(
+        `INSERT INTO slot (id, ${others.join(", ")}) SELECT id + ?1, ${others.join(", ")} FROM slot
+         WHERE id % 65536 < min(?1, 10000 - ?1)`,
+        copied,
+      );
+    return sql.exec<{ calls: number }>("SELECT count(*) AS calls FROM slot").one().calls;
+  });
+  expect(stored).toBe(30_000);
+  // A batch that ends later has the record of those that have ended before.
+  skipTime(OPENINGS_RECALLED_MS + 1);
+  await query(run, "last");
+  expect(await rowsRead(run, () => run.document())).toBeLessThanOrEqual(ROWS_AT_WAKING);
+  expect((await run.document()).stats.total_queries).toBe(before.stats.total_queries + 1);
 });
 
 it("reads all that was stored before there was a record of it once, and then no more", { tags: ["slow"] }, async () => {
