@@ -117,6 +117,33 @@ export function longestPieces(profile: CpuProfile, bundle: Bundle, count: number
     });
 }
 
+/** What the isolate was in from one sample to the next, µs of the machine's monotonic clock; `stack`: labels, outermost first. */
+export type Moment = { fromUs: number; toUs: number; stack: readonly string[] };
+
+/** A profile in its order. */
+export function momentsOf(profile: CpuProfile, bundle: Bundle): Moment[] {
+  const nodes = new Map(profile.nodes.map((node) => [node.id, node]));
+  const parents = new Map(profile.nodes.flatMap(({ id, children }) => children.map((child) => [child, id])));
+  const places = placesOf(bundle);
+  const stacks = new Map<number, string[]>();
+  const stackOf = (id: number): string[] => {
+    const known = stacks.get(id);
+    if (known !== undefined) return known;
+    const node = nodes.get(id);
+    const parent = parents.get(id);
+    const label = node === undefined ? "" : places.ofFrame(node.callFrame).label;
+    const stack = parent === undefined ? [] : [...stackOf(parent), label];
+    stacks.set(id, stack);
+    return stack;
+  };
+  let atUs = profile.startTime;
+  return profile.samples.map((id, index) => {
+    const fromUs = atUs;
+    atUs += Math.max(0, profile.timeDeltas[index] ?? 0);
+    return { fromUs, toUs: atUs, stack: stackOf(id) };
+  });
+}
+
 class Costs {
   readonly #costs = new Map<string, Cost>();
 
