@@ -104,8 +104,10 @@ export class SliceQueue {
 
   /** How long slices rest from now on, ms. */
   #restMs(nowMs: number): number {
-    if (nowMs >= this.#restedMs) return 0;
-    return this.#deps.isShared?.(nowMs) === true ? this.#restedMs - nowMs : 0;
+    const restMs = this.#restedMs - nowMs;
+    // No rest is so long: the clock was set back.
+    if (restMs <= 0 || restMs > SLICE_REST_MS_MAX) return 0;
+    return this.#deps.isShared?.(nowMs) === true ? restMs : 0;
   }
 }
 
@@ -130,7 +132,8 @@ export class SmallRequests {
 
   #dropOld(nowMs: number): void {
     for (const own of this.#begun) {
-      if (nowMs - own.atMs < SMALL_REQUEST_MS_MAX) return;
+      // A clock that was set back makes none last longer.
+      if (Math.abs(nowMs - own.atMs) < SMALL_REQUEST_MS_MAX) return;
       this.#begun.delete(own);
     }
   }

@@ -23,6 +23,8 @@ it.each([
   ["short", 1, true],
   ["long", SLICED_BODY_BYTES_MIN, false],
 ])("a %s call is on its way until it has ended", async (_, chars, isSmall) => {
+  // A call of another test may have been lost a moment ago.
+  await expect.poll(() => smallRequests.areUnderWay(Date.now())).toBe(false);
   const seen: boolean[] = [];
   // The run refuses the call, and looks at what is on its way meanwhile.
   const run = new RunCaller(

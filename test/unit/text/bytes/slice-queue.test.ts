@@ -110,6 +110,26 @@ describe("slices", () => {
     expect(rest).toBeLessThanOrEqual(3);
   });
 
+  it("do not rest until a clock that was set back has caught up", async () => {
+    const loop = new Loop();
+    let backMs = 0;
+    const now = (): number => loop.nowMs - backMs;
+    const queue = new SliceQueue({ sleep: loop.sleep, now, isShared: () => true });
+    const begun: number[] = [];
+    const request = async (): Promise<void> => {
+      await queue.next();
+      begun.push(loop.nowMs);
+      loop.nowMs += 20;
+    };
+    const all = Promise.all([request(), request(), request()]);
+    // After the first two, an hour back.
+    const setBack = loop.sleep(50).then(() => (backMs = 3_600_000));
+    await loop.run();
+    await all;
+    await setBack;
+    expect(Math.max(...begun)).toBeLessThanOrEqual(SLICE_WAIT_MS_MAX + 200);
+  });
+
   it("of a lone request begin with the next event", async () => {
     const loop = new Loop();
     const queue = new SliceQueue({ sleep: loop.sleep, now: () => loop.nowMs });
@@ -152,5 +172,8 @@ describe("small requests", () => {
     end();
     expect(requests.areUnderWay(9 + SMALL_REQUEST_MS_MAX)).toBe(true);
     expect(requests.areUnderWay(10 + SMALL_REQUEST_MS_MAX)).toBe(false);
+    // The clock is set back after one has come.
+    requests.begin(3_600_000);
+    expect(requests.areUnderWay(0)).toBe(false);
   });
 });
