@@ -181,6 +181,41 @@ it("the rules of groups of version 2 are one map, and a group without any keeps 
   });
 });
 
+it("the retry of a stopped group of version 2 has its other rules, and still does not stop early", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const earlier = MIGRATIONS.filter(({ version }) => version <= 2);
+    makeTables(storage.sql, earlier, ["meta", "grp", "retried"]);
+    storage.sql.exec("INSERT INTO meta (key, value) VALUES ('schema', '2')");
+    const put = (seq: number, row: object): void => {
+      storage.sql.exec("INSERT INTO grp (seq, header) VALUES (?, ?)", seq, JSON.stringify(row));
+    };
+    // As version 2 wrote a retry: what is different in it, and the names in the header of the first group that it has not.
+    const retry = (seq: number, like: number, without: readonly string[]): void => {
+      put(seq, { like, group: {}, header: { seq, retryOf: `g${like}` }, without });
+      storage.sql.exec("INSERT INTO retried (seq, before) VALUES (?, ?)", seq, JSON.stringify([{ seq: like }]));
+    };
+    const all = { count: 2, onLost: "retry" };
+    put(1, { header: { ...all, seq: 1, onError: "abort", atLeast: 0.5, stopWhen: { kind: "n_success", n: 1 } } });
+    retry(2, 1, ["stopWhen"]);
+    put(3, { header: { ...all, seq: 3, onError: "continue", judgeWhen: { kind: "judge", every: 1 }, trace: "t" } });
+    retry(4, 3, ["judgeWhen", "trace"]);
+    put(5, { header: { ...all, seq: 5, onError: "abort", trace: "t" } });
+    retry(6, 5, ["trace"]);
+    put(7, { header: { ...all, seq: 7, serves: { seq: 3, answers: 1, as: "judge" } } });
+    // Version 1 knew services of judges only, by another name.
+    retry(8, 7, ["judges"]);
+
+    const { groups } = new RunStore(storage);
+    const headers = [2, 4, 6, 8].map((seq) => groups.get(seq)?.stored.header);
+    expect(headers).toEqual([
+      { ...all, seq: 2, retryOf: "g1", rules: { onError: "abort", atLeast: 0.5 } },
+      { ...all, seq: 4, retryOf: "g3", rules: {} },
+      { ...all, seq: 6, retryOf: "g5", rules: { onError: "abort" } },
+      { ...all, seq: 8, retryOf: "g7" },
+    ]);
+  });
+});
+
 it("what few slots have costs no row beside the slot's", async () => {
   await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
     const store = new RunStore(storage);

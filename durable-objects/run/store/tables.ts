@@ -105,6 +105,7 @@ export const MIGRATIONS = [
   // The rules of a group were fields beside what every group has.
   ...rulesTogether("grp"),
   ...rulesTogether("single"),
+  ...withoutByNewNames(),
 ] as const satisfies readonly Migration[];
 
 /** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */
@@ -146,6 +147,29 @@ function rulesTogether<const Table extends string>(table: Table) {
       sql: `UPDATE ${table} SET header = json_set(json_remove(header, ${places}), '$.header.rules',
     json((SELECT json_group_object(key, header -> ('$.header.' || key)) FROM ${rules})))
     WHERE EXISTS (SELECT 1 FROM ${rules})`,
+    },
+  ] as const;
+}
+
+/**
+ * The statements for the rows of retries, which refer to the header of the first group and name what of it they have not: an early stop was
+ * a field then, and so was what a judge's call is for.
+ */
+function withoutByNewNames() {
+  const names = (list: string): string =>
+    `EXISTS (SELECT 1 FROM json_each(header, '$.without') WHERE value IN (${list}))`;
+  return [
+    {
+      version: 3,
+      table: "grp",
+      sql: `UPDATE grp SET header = json_set(header, '$.header.rules', json_remove(
+    (SELECT first.header -> '$.header.rules' FROM grp AS first WHERE first.seq = grp.header ->> '$.like'),
+    '$.stopWhen', '$.judgeWhen')) WHERE ${names("'stopWhen', 'judgeWhen'")}`,
+    },
+    {
+      version: 3,
+      table: "grp",
+      sql: `UPDATE grp SET header = json_insert(header, '$.without[#]', 'serves') WHERE ${names("'judges'")}`,
     },
   ] as const;
 }

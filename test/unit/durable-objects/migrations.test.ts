@@ -63,6 +63,8 @@ const LANDED: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
     "2 single f8ddd9b312c83268",
     "3 grp 5412ccd45846e937",
     "3 single bb069e0789db589b",
+    "3 grp 6f11bec3e033f9ff",
+    "3 grp 3917970ec07f69b8",
   ],
   gate: ["1 memory 4768b817e4d7982e", "1 metered f5c0e089258283a9", "1 unread bf8aa39e38ffdcbf"],
   directory: [
