@@ -233,7 +233,7 @@ export const HEDGE_MEDIANS_MIN = 2;
 export const HEDGE_SLOW_SHARE_MAX = 0.25;
 /** Fraction of its time so far after which a slow call that was not hedged is checked again: about thirty times in ten minutes. */
 export const HEDGE_LOOK_SHARE = 0.25;
-/** Latest ends of a model's calls that are kept, to compare a slow call with: as many as may be in flight. */
+/** Latest ends of a model's calls that are kept, to compare a slow call with: they tell what is usual, however wide the run is. */
 export const HEDGE_ENDS_KEPT = 512;
 /** Models of a run whose times are kept: beyond, the one that was used least recently is learned anew. */
 export const HEDGE_MODELS_KEPT = 16;
@@ -326,10 +326,15 @@ export const CYCLE_IDS_MAX = 100;
 // ---- runs ----
 
 /**
- * Most calls in flight of one run: 86 executors of six. Above that, the settlements in the run object become the
- * bottleneck.
+ * Most calls in flight of one run: 683 executors of six, or 64 of as many as an executor holds. The settlements in the run object
+ * become the bottleneck above that, and before it where calls are short: it settles some thousand calls a second.
  */
-export const PARALLEL_MAX = 512;
+export const PARALLEL_MAX = 4_096;
+/**
+ * Calls in flight of a root run that wants no limit of its own (`max_parallel: 0`): 86 executors of six. Who wants more of them names a
+ * number, because each executor beyond is an object that is awake, and the connections of a laptop's one process are few.
+ */
+export const PARALLEL_UNLIMITED = 512;
 /**
  * Calls in flight of a run whose request names no number: what a Worker and one lane hold without waiting. Where a provider
  * takes less, the gate of its key narrows it.
@@ -652,8 +657,11 @@ export const MODEL_PACES_KEPT = 256;
  * seconds, and a timer that costs nothing where calls are in flight anyway.
  */
 export const FULL_CHECK_MS_MAX = 2_560;
-/** Most attempts that such a Worker holds where nothing limits them: no run is wider. */
-export const WORKER_CALLS_MAX = PARALLEL_MAX;
+/**
+ * Most attempts that such a Worker holds where nothing limits them: its loss loses no more than these, and each of them is renewed and
+ * compared with every claim. A wider run has lanes beside it.
+ */
+export const WORKER_CALLS_MAX = 512;
 /**
  * Time for which a Worker collects answers before it settles, ms, unless all of its calls have ended before: a
  * settlement costs as much as the fetches of several calls, and 2 ms are nothing to an LLM call.
@@ -711,8 +719,13 @@ export const LANE_ALARM_FROM_MS = 600_000;
 export const LANE_ALARM_MS = 45_000;
 /** Fetches of one object that may wait for headers if the configuration names none: Cloudflare queues a seventh. */
 export const WAITING_FETCHES_DEFAULT = 6;
-/** Most waiting fetches that a configuration may name: on plain workerd nothing limits them, and no run is wider. */
-export const WAITING_FETCHES_MAX = 512;
+/** Most waiting fetches that a configuration may name: on plain workerd nothing limits them, and no executor holds more. */
+export const WAITING_FETCHES_MAX = WORKER_CALLS_MAX;
+/**
+ * Lanes that one Worker or object calls at the same time: as many as a run of 512 calls has, six in each. Of a wider run the others follow
+ * as these reply, so that what else their caller does is not held up behind hundreds of calls.
+ */
+export const LANES_CALLED_AT_ONCE = 86;
 /**
  * Attempts in flight per ms of batching delay before a lane settles: a settlement then carries about four slots at any
  * width.
@@ -873,7 +886,7 @@ export const FAR_OBJECT_MS_MIN = 10;
  * with its client in the middle of its own, of which nobody else hears. A run beyond them shares less, and misses nothing.
  */
 export const SHARING_RUNS_MAX = 1_000;
-/** Permits in one request to the run object: it bounds the request's size; a run has 512 in flight at most. */
+/** Permits in one request to the run object: it bounds the request's size. The calls of a wider run that arrive together send several. */
 export const PERMITS_PER_REQUEST_MAX = 512;
 /** Wait advised to a relayed call that was queued for too long, ms. */
 export const RELAY_RETRY_AFTER_MS = 1_000;
@@ -895,8 +908,8 @@ export const SETTLE_LAG_MS = 50;
 
 // ---- upstreams ----
 
-/** Attempts in flight at one upstream by one run, if the configuration names no number. */
-export const UPSTREAM_IN_FLIGHT_DEFAULT = 512;
+/** Attempts in flight at one upstream by one run, if the configuration names no number: no run is wider. */
+export const UPSTREAM_IN_FLIGHT_DEFAULT = PARALLEL_MAX;
 /** Most attempts in flight that a configuration may allow one upstream: above any provider's, small enough to count. */
 export const UPSTREAM_IN_FLIGHT_MAX = 10_000;
 /**
@@ -1646,11 +1659,11 @@ export const UPLOAD_EXPIRES_S = 3_600;
 export const BATCH_BODY_BYTES_MAX = 65_536;
 /** Expired files that are deleted at once: R2 deletes a thousand keys in one call. */
 export const FILES_DROPPED_AT_ONCE = 1_000;
-/** Lines of a batch in one group of its run: a failed read repeats few, and four groups fill the widest run. */
+/** Lines of a batch in one group of its run: a failed read repeats few, and four groups fill a run of 512 calls. */
 export const BATCH_CHUNK_LINES = 256;
 /** Bytes after which such a group is full, however few its lines: it is in memory while it is sent. */
 export const BATCH_CHUNK_BYTES = 4 * 1024 * 1024;
-/** Open groups of one batch: together they fill the widest run (512) while the results of one are collected. */
+/** Open groups of one batch: together they fill a run of 512 calls while the results of one are collected. */
 export const BATCH_CHUNKS_OPEN = 4;
 /** Bytes of a file in one row of a batch, below the 2 MB of a row. */
 export const BATCH_TAIL_BYTES = 1024 * 1024;

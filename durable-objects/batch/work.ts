@@ -27,7 +27,8 @@ import type { ModelRulesReply } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
 import { nameAtEndpoint, targetOf } from "../../src/providers/target.ts";
-import { laneOf, runFilesOf, type Objects } from "../../src/objects/address.ts";
+import { startLanes } from "../../src/objects/clients/lanes.ts";
+import { runFilesOf, type Objects } from "../../src/objects/address.ts";
 import { addLine, collectSlots, noLines } from "./collect.ts";
 import { feedChunk } from "./feed.ts";
 import { linesFrom } from "./input.ts";
@@ -194,7 +195,8 @@ export class BatchWork {
       if (fed.kind === "opened") this.#store.putChunk(fed.chunk);
     });
     if (fed.kind !== "opened") return "more";
-    if (workflows === undefined) await this.#startLanes(job.runId, fed.lanes);
+    // If a lane does not start, the run's alarm starts it.
+    if (workflows === undefined) await startLanes(this.#objects, job.runId, fed.lanes);
     else await startWorkflow(workflows, this.#run, fed.chunk.seq);
     return "more";
   }
@@ -203,11 +205,6 @@ export class BatchWork {
   #workflows(): Workflows | undefined {
     const parsed = configOf(this.#objects);
     return parsed.ok && parsed.config.mayUseWorkflows ? this.#objects.WORKFLOW : undefined;
-  }
-
-  /** If a lane does not start, the run's alarm starts it. */
-  async #startLanes(runId: string, lanes: readonly number[]): Promise<void> {
-    await Promise.allSettled(lanes.map((lane) => laneOf(this.#objects, runId, lane).start(runId, lane)));
   }
 
   /** The run has ended, and its batch with it. */

@@ -6,6 +6,7 @@ import { DIRECT_SHARD_FIRST, type AttemptInFlight } from "../../src/run/leases/s
 import type { EngineState } from "../../src/run/state.ts";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
 import { laneOf, type Objects } from "../../src/objects/address.ts";
+import { callLanes } from "../../src/objects/clients/lanes.ts";
 import type { RunState } from "./state.ts";
 
 /**
@@ -52,11 +53,10 @@ export class LeaseRecovery {
     const found = this.#foundAttempts(engine);
     if (this.#isDone || found.size === 0) return null;
     this.#isDone = true;
-    const requests = [...found].map(async ([lane, attemptIds]) => {
+    const replies = await callLanes([...found.keys()], async (lane) => {
       const present = new Set<string>(await laneOf(objects, runId, lane).reconcileLeases(runId, lane, epoch));
-      return attemptIds.filter((attemptId) => !present.has(attemptId));
+      return (found.get(lane) ?? []).filter((attemptId) => !present.has(attemptId));
     });
-    const replies = await Promise.allSettled(requests);
     return replies.flatMap((reply) => (reply.status === "fulfilled" ? reply.value : []));
   }
 

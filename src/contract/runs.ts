@@ -15,6 +15,7 @@ import {
   MODEL_PATTERNS_MAX,
   PARALLEL_DEFAULT,
   PARALLEL_MAX,
+  PARALLEL_UNLIMITED,
   PARALLEL_STABLE,
   RETENTION_S_DEFAULT,
   RETENTION_S_MAX,
@@ -89,7 +90,7 @@ export const runBody = strictFields({
     .max(PARALLEL_MAX)
     .optional()
     .meta({
-      description: `Most calls in flight at once; 0: no limit per run; default ${PARALLEL_DEFAULT}`,
+      description: `Most calls in flight at once; 0: no limit of its own, which is ${PARALLEL_UNLIMITED} for a root run; default ${PARALLEL_DEFAULT}`,
     }),
   profile: z
     .enum(PROFILES)

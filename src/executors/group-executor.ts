@@ -4,7 +4,8 @@
  */
 import { partsOf } from "../answer.ts";
 import type { Answer } from "../call.ts";
-import { laneOf, type Objects } from "../objects/address.ts";
+import type { Objects } from "../objects/address.ts";
+import { startLanes } from "../objects/clients/lanes.ts";
 import { workerOf } from "../run/leases/shard.ts";
 import { indexOf } from "../run/queue/slot.ts";
 import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../limits.ts";
@@ -156,7 +157,10 @@ export class GroupExecutor {
   #replied(group: OwnGroup, settlements: readonly Settlement[]): void {
     if (this.#feed === null && group.ended.length > 0) this.#keep(group, settlements);
     if (group.view !== null) this.#view = group.view;
-    this.#startLanes(group.lanes);
+    if (group.lanes.length === 0) return;
+    const { objects, run, waitUntil } = this.#deps;
+    // A lane that does not start is started again by the run's alarm.
+    waitUntil(startLanes(objects, run.runId, group.lanes));
   }
 
   /** Keeps the slots that settlements have ended. */
@@ -181,13 +185,5 @@ export class GroupExecutor {
       const { text = null } = answer ?? {};
       return { ...slot, text, ...(answer !== undefined && partsOf(answer)), id: this.#deps.idOf(slot.index) };
     });
-  }
-
-  #startLanes(lanes: readonly number[]): void {
-    const { objects, run, waitUntil } = this.#deps;
-    for (const lane of lanes) {
-      // A lane that does not start is started again by the run's alarm.
-      waitUntil(Promise.allSettled([laneOf(objects, run.runId, lane).start(run.runId, lane)]));
-    }
   }
 }

@@ -346,7 +346,11 @@ describe("discovery", () => {
 
   it("lists the bounds that the gateway enforces", async () => {
     const bounds = z.record(z.string(), z.unknown()).parse((await world.send("/limits")).json);
-    expect(bounds).toMatchObject({ items_per_batch_max: 50_000, body_bytes_max: 32 * 1024 * 1024, parallel_max: 512 });
+    expect(bounds).toMatchObject({
+      items_per_batch_max: 50_000,
+      body_bytes_max: 32 * 1024 * 1024,
+      parallel_max: 4_096,
+    });
     const { prompt_bytes_max } = z.looseObject({ prompt_bytes_max: z.int() }).parse(bounds);
     const rich = await world.openRun({ default_model: "up-1" });
     const send = (bytes: number) => rich.send("/query", { json: { prompt: "x".repeat(bytes) } });

@@ -212,7 +212,7 @@ describe("PATCH /runs/:id is refused", () => {
     ["with a negative limit", { budget: { usd: -1 } }, "budget.usd"],
     ["with a huge limit", { budget: { calls: 1e300 } }, "budget.calls"],
     ["with a limit that is text", { budget: { usd: "1" } }, "budget.usd"],
-    ["with a width beyond the widest", { max_parallel: 513 }, "max_parallel"],
+    ["with a width beyond the widest", { max_parallel: 4_097 }, "max_parallel"],
     ["with a pause that is no yes or no", { paused: 1 }, "paused"],
   ] as const) {
     it(`${what}: the error names the field, and nothing changes`, async () => {

@@ -59,7 +59,7 @@ describe("npm run token", () => {
   });
 
   it("prints the gateway's error for a run that it refuses", async () => {
-    const { status, complaint } = await type("$TOKEN_COMMAND --parallel 513");
+    const { status, complaint } = await type("$TOKEN_COMMAND --parallel 4097");
     expect(status).toBe(1);
     expect(complaint).toMatch(/^POST \/runs returned 400: .*max_parallel/);
   });

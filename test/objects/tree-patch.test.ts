@@ -94,7 +94,7 @@ describe("new limits of a root run", () => {
     ["budget.usd", { budget: { usd: -1 } }],
     ["budget.usd", { budget: { usd: null } }],
     ["budget.tokens", { budget: { tokens: 1 } }],
-    ["max_parallel", { max_parallel: 513 }],
+    ["max_parallel", { max_parallel: 4_097 }],
     ["paused", { paused: "yes" }],
     ["name", { name: "new" }],
   ])("are refused with the name of the wrong field %s: %j", async (param, body) => {

@@ -60,7 +60,12 @@ export type UpstreamDeps = {
   personality: (host: string) => Personality;
   /** Called when a bill has grown. */
   billed: (program: string, bill: Bill) => void;
+  /** How long each call takes; absent = each another time. */
+  takes?: CallTimes | undefined;
 };
+
+/** When the headers of an answer leave the provider, and when its end does, ms after the call has come. */
+export type CallTimes = { headersMs: number; wholeMs: number };
 
 /** The prompt of a program's slot. */
 export function promptOf(program: string, slot: string): string {
@@ -160,10 +165,11 @@ export class Upstream {
       this.inFlight += calls;
       return atKey;
     };
-    const { random, personality, clock } = this.#deps;
+    const { random, personality, clock, takes } = this.#deps;
     return {
       clock,
       random,
+      takes,
       entered: (call) => {
         this.#asked(call);
         const atKey = moves(1);
@@ -205,7 +211,7 @@ export class Upstream {
 
 type CallEnd = "answered" | "broken" | "refused";
 
-type ExchangeDeps = Pick<UpstreamDeps, "clock" | "random"> & {
+type ExchangeDeps = Pick<UpstreamDeps, "clock" | "random" | "takes"> & {
   /** The call has arrived. Returns what the provider does with it. */
   entered: (call: Call) => Deed;
   left: () => void;
@@ -242,14 +248,15 @@ class UpstreamExchange {
   /** @param headersArrived Called when headers have come, or never will. */
   begin(headersArrived: () => void): void {
     this.#headersArrived = headersArrived;
-    const { clock, random, entered } = this.#deps;
+    const { clock, random, entered, takes } = this.#deps;
     // The provider notices sooner or later that who asked is gone, and stops.
     this.#from.whenEnded(() => clock.after(random.fraction() * 500, () => this.#end(this.#partNanoUsd(), "broken")));
     clock.after(random.fraction() * 20, () => {
       if (this.isOver) return;
       this.#state = "at the provider";
       const deed = entered(this.#call);
-      clock.after(100 + 2_000 * random.fraction() ** 3, () => this.isOver || this.#does(deed));
+      const headersMs = takes?.headersMs ?? 100 + 2_000 * random.fraction() ** 3;
+      clock.after(headersMs, () => this.isOver || this.#does(deed));
     });
   }
 
@@ -349,7 +356,8 @@ class UpstreamExchange {
   }
 
   #bodyMs(): number {
-    const { random } = this.#deps;
+    const { random, takes } = this.#deps;
+    if (takes !== undefined) return takes.wholeMs - takes.headersMs;
     return 200 + 18_000 * random.fraction() ** 4;
   }
 

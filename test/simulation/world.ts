@@ -78,6 +78,8 @@ export type WorldDeps = {
   upstreams: number;
   /** Where all objects have to be; absent = anywhere. */
   jurisdiction?: string | undefined;
+  /** How long each call takes at the provider; absent = each another time. */
+  takes?: UpstreamDeps["takes"];
   /** Called when a bill has grown. */
   billed: UpstreamDeps["billed"];
   /** An invariant does not hold. */
@@ -112,6 +114,7 @@ export class World {
       random: this.#chance(3),
       personality: (host) => (this.#hasFaults ? (host.startsWith("limited-") ? LIMITED : MOODY) : HONEST),
       billed: deps.billed,
+      takes: deps.takes,
     });
     this.#bindings = this.#namespaces();
     this.#workers = Array.from({ length: WORKER_ISOLATES }, () => this.#newWorker());

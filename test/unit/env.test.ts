@@ -75,7 +75,7 @@ describe("parseConfig", () => {
       apiKey: null,
       headers: {},
       models: ["*"],
-      maxInFlight: 512,
+      maxInFlight: 4_096,
       timeoutMs: 600_000,
       maxAttempts: 3,
       errorsCost: "free",

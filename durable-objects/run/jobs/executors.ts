@@ -2,6 +2,7 @@
 import { nextReadyMs } from "../../../src/run/steps/next-ready.ts";
 import { NOTIFY_RETRY_MS } from "../../../src/limits.ts";
 import { laneOf, providerBatchOf } from "../../../src/objects/address.ts";
+import { callLanes, startLanes } from "../../../src/objects/clients/lanes.ts";
 import { missingLanes } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";
 import type { MakeJob } from "./job.ts";
@@ -35,12 +36,12 @@ export const abortAttempts: MakeJob = ({ objects }) => ({
   patience: "pressing",
   dueAtMs: ({ engine }, nowMs) => (engine.givenUp.hasOfLanes ? nowMs : null),
   act: async ({ engine, settings: { id } }) => {
-    const aborted = [...engine.givenUp.takeOfLanes()];
-    await Promise.allSettled(aborted.map(([lane, attemptIds]) => laneOf(objects, id, lane).abort(attemptIds)));
+    const aborted = engine.givenUp.takeOfLanes();
+    await callLanes([...aborted.keys()], async (lane) => laneOf(objects, id, lane).abort(aborted.get(lane) ?? []));
   },
 });
 
-export const startLanes: MakeJob = ({ objects }) => {
+export const startMissingLanes: MakeJob = ({ objects }) => {
   /** When lanes that could not be reached are started again; null = all were. */
   let retryAtMs: number | null = null;
   return {
@@ -51,8 +52,7 @@ export const startLanes: MakeJob = ({ objects }) => {
       const { id } = run.settings;
       const lanes = run.hasGroupWork ? missingLanes(run) : [];
       if (lanes.length > 0) run.laneStarts.started(Date.now());
-      const starts = await Promise.allSettled(lanes.map((lane) => laneOf(objects, id, lane).start(id, lane)));
-      const unreached = starts.filter(({ status }) => status === "rejected").length;
+      const unreached = await startLanes(objects, id, lanes);
       retryAtMs = unreached > 0 ? Date.now() + NOTIFY_RETRY_MS : null;
       if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);
     },

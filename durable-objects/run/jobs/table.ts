@@ -9,7 +9,7 @@ import {
   expireRun,
   freeToolPermits,
 } from "./endings.ts";
-import { abortAttempts, notifyProviders, startLanes, startWaiting } from "./executors.ts";
+import { abortAttempts, notifyProviders, startMissingLanes, startWaiting } from "./executors.ts";
 import type { MakeJob } from "./job.ts";
 import { endAbandonedChildren, notifyChildren, reportSpent, settleReservation } from "./relatives.ts";
 
@@ -25,7 +25,7 @@ export const JOBS: readonly MakeJob[] = [
   dropUploads,
   freeToolPermits,
   expireRun,
-  startLanes,
+  startMissingLanes,
   notifyProviders,
   endAbandonedChildren,
   notifyChildren,

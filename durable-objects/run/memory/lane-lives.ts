@@ -4,6 +4,7 @@
  * for some minutes, each for another time, completes its calls, and its object is idle; a lane of another number takes over.
  * Lives are in memory: a run object that restarts begins them anew.
  */
+import { DIRECT_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
 import { LANE_LIFE_MS, LANE_REST_MS } from "../../../src/limits.ts";
 
 export type LaneLivesDeps = {
@@ -45,11 +46,14 @@ export class LaneLives {
     return life !== undefined && this.#deps.now() >= life.endsAtMs;
   }
 
-  /** The `count` lowest numbers of lanes that may claim. A retired lane's number is free once it has rested. */
+  /**
+   * The `count` lowest numbers of lanes that may claim. A retired lane's number is free once it has rested. Numbers end where those of
+   * other shards begin: a run with thousands of calls of an hour, which outlive their lanes, is narrower while these end.
+   */
   numbers(count: number, hasLeases: (lane: number) => boolean): number[] {
     const nowMs = this.#deps.now();
     const numbers: number[] = [];
-    for (let lane = 0; numbers.length < count; lane++) {
+    for (let lane = 0; numbers.length < count && lane < DIRECT_SHARD_FIRST; lane++) {
       const life = this.#lives.get(lane);
       const isRetired = life !== undefined && nowMs >= life.endsAtMs;
       if (isRetired && (hasLeases(lane) || !hasRested(life, nowMs))) continue;

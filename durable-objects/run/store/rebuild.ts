@@ -22,7 +22,7 @@ import type { LeaseApart, Shard, StoredLease, Target } from "../../../src/run/le
 import { EngineState, type EngineDeps } from "../../../src/run/state.ts";
 import { callEnded, callOpened, mayBeServed } from "../../../src/run/services/table.ts";
 import type { CompiledGraph } from "../../../src/run/graph/types.ts";
-import { PARALLEL_MAX } from "../../../src/limits.ts";
+import { PARALLEL_UNLIMITED } from "../../../src/limits.ts";
 import type { RunSettings } from "../../../src/objects/methods/runs.ts";
 import { countGroup } from "./counters.ts";
 import { Openings } from "./openings.ts";
@@ -133,7 +133,7 @@ function restoreShards(
 
 /** Attempts a run may have in flight at once. */
 export function widthOf(settings: Pick<RunSettings, "maxParallel">): number {
-  return settings.maxParallel === 0 ? PARALLEL_MAX : settings.maxParallel;
+  return settings.maxParallel === 0 ? PARALLEL_UNLIMITED : settings.maxParallel;
 }
 
 /** What the retry of a batch begins with: its calls, and the indexes of those that have answers from before. */

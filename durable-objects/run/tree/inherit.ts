@@ -2,7 +2,7 @@
 import { allocate } from "../../../src/run/money/allocate.ts";
 import type { Amounts, Ledger } from "../../../src/run/money/ledger.ts";
 import type { Dimension, Reason } from "../../../src/errors.ts";
-import { CHILD_SHARES_DEFAULT } from "../../../src/limits.ts";
+import { CHILD_SHARES_DEFAULT, PARALLEL_UNLIMITED } from "../../../src/limits.ts";
 import type { ConfirmOver, RunInput, RunSettings } from "../../../src/objects/methods/runs.ts";
 
 /** `reservation` of a refusal: what the child needs of its parent's budget, if that alone is why it is refused. */
@@ -95,7 +95,6 @@ function onExhaustedOf(onExhausted: RunSettings["onExhausted"]): Pick<RunSetting
 
 /** The narrower of two widths, of which 0 is the widest. */
 function narrowed(requested: number | null, parent: number): number {
-  if (requested === null) return parent;
-  if (parent === 0) return requested;
-  return requested === 0 ? parent : Math.min(requested, parent);
+  if (requested === null || requested === 0) return parent;
+  return Math.min(requested, parent === 0 ? PARALLEL_UNLIMITED : parent);
 }

@@ -1,12 +1,12 @@
 /** `POST /groups/:id/retry`, `POST /dag/:id/retry`: runs a group that has ended again, except the calls that completed. */
 import type { Context } from "hono";
-import { laneOf } from "../../objects/address.ts";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { Refusal } from "../../errors.ts";
 import type { OpenGroupReply } from "../../objects/methods/groups.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
 import { GroupReader } from "../../objects/clients/groups/group-reader.ts";
+import { startLanes } from "../../objects/clients/lanes.ts";
 import { groupAnswer } from "./batch.ts";
 import { answerGraph } from "./graph/answer.ts";
 import { ChangingGraph, graphOf } from "./graph/changing-graph.ts";
@@ -36,9 +36,8 @@ async function retry(c: Context<AppEnv>, run: RunCaller, seq: number): Promise<R
   const request = { seq, ...named, ...clientTrace(c) };
   const opened = await run.callWithRetry<OpenGroupReply>((stub) => stub.retryGroup(request));
   if (!opened.ok) throw new Refusal(opened.reason);
-  const starting = opened.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
-  c.executionCtx.waitUntil(Promise.allSettled(starting));
+  c.executionCtx.waitUntil(startLanes(c.env, runId, opened.lanes));
   noteGroup(c, runId, opened);
   const group = groupAnswer(runId, opened, new GroupReader(run, opened.seq, c.req.raw.signal));
   const view = await group.reader.look();

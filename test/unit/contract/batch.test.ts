@@ -51,8 +51,8 @@ describe("a batch of prompts", () => {
   });
 
   it("takes its width and its ways to fail", () => {
-    expect(accepted({ prompts: [], concurrency: 512, error_style: "rlm", on_error: "abort" })).toMatchObject({
-      concurrency: 512,
+    expect(accepted({ prompts: [], concurrency: 4_096, error_style: "rlm", on_error: "abort" })).toMatchObject({
+      concurrency: 4_096,
       errorStyle: "rlm",
       onError: "abort",
     });
@@ -160,7 +160,7 @@ describe("a batch that is refused", () => {
 
   it("has options outside their bounds", () => {
     expect(param({ prompts: [], concurrency: 0 })).toBe("concurrency");
-    expect(param({ prompts: [], concurrency: 513 })).toBe("concurrency");
+    expect(param({ prompts: [], concurrency: 4_097 })).toBe("concurrency");
     expect(param({ prompts: [], error_style: "loud" })).toBe("error_style");
     expect(param({ prompts: [], on_error: "stop" })).toBe("on_error");
     expect(param({ prompts: [], params: { stream: true } })).toBe("params.stream");

@@ -55,8 +55,8 @@ describe("a request for a run", () => {
     accepts({ budget: { usd: BUDGET_USD_MAX, calls: BUDGET_COUNT_MAX } });
     expect(param({ budget: { usd: BUDGET_USD_MAX + 0.01 } })).toBe("budget.usd");
     expect(param({ budget: { calls: BUDGET_COUNT_MAX + 1 } })).toBe("budget.calls");
-    accepts({ max_parallel: 512, max_depth: DEPTH_MAX, expires_in_s: EXPIRES_S_MAX, window_ms: WINDOW_MS_MAX });
-    expect(param({ max_parallel: 513 })).toBe("max_parallel");
+    accepts({ max_parallel: 4_096, max_depth: DEPTH_MAX, expires_in_s: EXPIRES_S_MAX, window_ms: WINDOW_MS_MAX });
+    expect(param({ max_parallel: 4_097 })).toBe("max_parallel");
     expect(param({ max_depth: DEPTH_MAX + 1 })).toBe("max_depth");
     expect(param({ expires_in_s: EXPIRES_S_MAX + 1 })).toBe("expires_in_s");
     expect(param({ expires_in_s: 0 })).toBe("expires_in_s");

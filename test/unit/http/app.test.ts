@@ -202,7 +202,7 @@ describe("discovery, without a credential or a configuration", () => {
 
   it("lists the bounds that a client can meet", async () => {
     const limits = await json("/limits");
-    expect(limits).toMatchObject({ items_per_batch_max: ITEMS_PER_BATCH_MAX, parallel_max: 512 });
+    expect(limits).toMatchObject({ items_per_batch_max: ITEMS_PER_BATCH_MAX, parallel_max: 4_096 });
     expect(limits["prices_date"]).toBe(CATALOG_DATE);
     expect(Object.keys(limits)).toEqual(expect.arrayContaining(["body_bytes_max", "prompt_bytes_max"]));
   });
@@ -250,6 +250,6 @@ describe("the OpenAPI document", () => {
     });
     expect(Batch.additionalProperties).toBe(false);
     expect(Query.properties.priority.anyOf[1]).toEqual({ type: "integer", enum: [4, 3, 2, 1, 0] });
-    expect(RunRequest.properties.max_parallel).toMatchObject({ minimum: 0, maximum: 512 });
+    expect(RunRequest.properties.max_parallel).toMatchObject({ minimum: 0, maximum: 4_096 });
   });
 });

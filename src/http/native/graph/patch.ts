@@ -1,6 +1,5 @@
 /** `PATCH /dag/:id`: changes a graph that runs, all or nothing. */
 import type { Context } from "hono";
-import { laneOf } from "../../../objects/address.ts";
 import { requireRun } from "../../auth/middleware.ts";
 import type { AppEnv } from "../../context.ts";
 import { jsonOf, readJsonBytes } from "../../../contract/body.ts";
@@ -12,6 +11,7 @@ import type { ChangeGraphReply, GroupView } from "../../../objects/methods/group
 import { RunCaller } from "../../../objects/clients/caller.ts";
 import { sha256Hex } from "../../../objects/clients/dedupe-key.ts";
 import { GroupReader } from "../../../objects/clients/groups/group-reader.ts";
+import { startLanes } from "../../../objects/clients/lanes.ts";
 import { bodyRoom } from "../../body-bound.ts";
 import { changeWithContexts } from "../../contexts/find.ts";
 import { changeWithTools } from "../tool-use.ts";
@@ -42,9 +42,8 @@ async function patch(c: Context<AppEnv>): Promise<Response> {
   const request = { seq, key: await sha256Hex(body.value), version, operations };
   const changed = await run.callWithRetry<ChangeGraphReply>((stub) => stub.changeGraph(request));
   if (!changed.ok) throw new Refusal(changed.reason);
-  const starting = changed.lanes.map((lane) => laneOf(c.env, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
-  c.executionCtx.waitUntil(Promise.allSettled(starting));
+  c.executionCtx.waitUntil(startLanes(c.env, runId, changed.lanes));
   c.set("remainingNanoUsd", changed.remainingNanoUsd);
   const view = await run.callWithRetry<GroupView | null>((stub) => stub.waitGroup(seq, 0));
   if (view === null) throw new Error(`the group ${found.id} is gone`);

@@ -4,7 +4,6 @@
  * go on to their end.
  */
 import type { Context } from "hono";
-import { laneOf } from "../../../objects/address.ts";
 import type { AppEnv } from "../../context.ts";
 import type { Notify } from "../../../call.ts";
 import { invalid } from "../../../contract/errors.ts";
@@ -17,6 +16,7 @@ import { PLAN_BLOCK_TASKS, PLAN_EAGER_CHANGES, PLAN_HEARTBEAT_MS } from "../../.
 import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import type { AppendPlanReply } from "../../../objects/methods/groups.ts";
 import { RunCaller } from "../../../objects/clients/caller.ts";
+import { startLanes } from "../../../objects/clients/lanes.ts";
 import { taskWithContext } from "../../contexts/find.ts";
 import { taskWithTools } from "../tool-use.ts";
 import { bodyRoom } from "../../body-bound.ts";
@@ -158,9 +158,8 @@ class PlanFeeder {
     if (tasks.length > 0) this.#changes += 1;
     this.#faults.add(reply.faults);
     const { env, executionCtx } = this.#c;
-    const starting = reply.lanes.map((lane) => laneOf(env, this.#run.runId, lane).start(this.#run.runId, lane));
     // A lane that does not start is started again by the run's alarm.
-    executionCtx.waitUntil(Promise.allSettled(starting));
+    executionCtx.waitUntil(startLanes(env, this.#run.runId, reply.lanes));
     if (!reply.isOpen) this.#source.stop();
   }
 }

@@ -1,5 +1,5 @@
 /** Opening a group: its calls become pages, large ones reach the run object in several calls, and its lanes are started. */
-import { bodiesPrefix, laneOf, type Objects } from "../../address.ts";
+import { bodiesPrefix, type Objects } from "../../address.ts";
 import type { RunCaller } from "../caller.ts";
 import type { OpenGroupReply, OpenGroupRequest } from "../../methods/groups.ts";
 import type { IdempotencyKey, Refused } from "../../methods/types.ts";
@@ -21,6 +21,7 @@ import {
 import { pause } from "../../../text/bytes/slices.ts";
 import { bodyUploadTo, type BodyUpload } from "./body-upload.ts";
 import { contentHash, dedupeKeyOf } from "../dedupe-key.ts";
+import { startLanes } from "../lanes.ts";
 import { loneCalls } from "../lone-calls.ts";
 import { refuseUnpaid } from "./batch-refusal.ts";
 import { RunningFloor } from "./running-floor.ts";
@@ -89,7 +90,7 @@ export async function openGroup(opening: Opening, deps: OpenGroupDeps): Promise<
   if (opened.window !== undefined) loneCalls.joined(runId, opened.window);
   // The group that the key had opened has its own.
   if (opened.replayed && bodies !== null) waitUntil(bodies.discard().catch(() => undefined));
-  startLanes(opened, deps);
+  startNamed(opened, deps);
   return opened;
 }
 
@@ -101,17 +102,16 @@ export async function openedBy(
   const reply = await deps.run.callWithRetry<OpenGroupReply | null>((stub) => stub.openedBy(key));
   if (reply === null) return null;
   if (!reply.ok) throw new Refusal(reply.reason);
-  startLanes(reply, deps);
+  startNamed(reply, deps);
   return reply;
 }
 
-function startLanes(
+function startNamed(
   { lanes }: Opened,
   { objects, run: { runId }, waitUntil }: Pick<OpenGroupDeps, "objects" | "run" | "waitUntil">,
 ): void {
-  const starting = lanes.map((lane) => laneOf(objects, runId, lane).start(runId, lane));
   // A lane that does not start is started again by the run's alarm.
-  waitUntil(Promise.allSettled(starting));
+  waitUntil(startLanes(objects, runId, lanes));
 }
 
 /** `bodies` null = the gateway has no R2: all bodies are rows. `isPriced`: the run has counted its floor, which fits. */

@@ -115,6 +115,12 @@ describe("the numbers of lanes that may claim", () => {
   });
 });
 
+describe("a run that wants more lanes than there are numbers", () => {
+  it("gets those below the shards of single calls", () => {
+    expect(longest().numbers(1_001, noLeases, START_MS)).toEqual([...Array(1_000).keys()]);
+  });
+});
+
 describe("the deploy strategy of wrangler.toml", () => {
   const strategy = z.object({ mode: z.string(), max_delay: z.number() });
   const toml = z.looseObject({ durable_objects: z.looseObject({ code_update_strategy: strategy }) });

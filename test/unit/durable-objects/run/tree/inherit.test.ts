@@ -131,6 +131,8 @@ describe("the width of a child", () => {
     { parent: 8, asked: 0, width: 8 },
     { parent: 0, asked: 0, width: 0 },
     { parent: 0, asked: 9, width: 9 },
+    { parent: 0, asked: 513, width: 512 },
+    { parent: 4_096, asked: 0, width: 4_096 },
     { parent: 0, asked: null, width: 0 },
   ])("is $width if $asked is requested of a parent of $parent; 0 is no cap", ({ parent, asked, width }) => {
     expect(childOf({ maxParallel: asked }, { maxParallel: parent }).maxParallel).toBe(width);

@@ -26,7 +26,7 @@ describe("an upstream of kind anthropic", () => {
       apiKey: null,
       headers: {},
       models: ["*"],
-      maxInFlight: 512,
+      maxInFlight: 4_096,
       timeoutMs: 600_000,
       maxAttempts: 3,
       errorsCost: "free",
