@@ -88,8 +88,8 @@ const RULES: Readonly<Record<string, Allowed>> = {
   // Equal values have one text, as for schemas.
   answers: { parts: ["pattern", "schema"], packages: [] },
   tokens: { parts: [], packages: [] },
-  // Stored texts: indexes, ranges, splits.
-  contexts: { parts: ["tokens", "renewed"], packages: [] },
+  // Stored texts: indexes, ranges, splits. They are cut in slices.
+  contexts: { parts: ["tokens", "renewed"], types: ["bytes"], packages: [] },
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
   bytes: { parts: [], packages: [] },

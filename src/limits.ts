@@ -1967,10 +1967,19 @@ export const WARM_MS_MAX = 60_000;
 export const PREFIXES_KEPT = 1_000;
 /** Bytes of a context that are written to a request at once: hundreds of requests may be on their way, each with a copy. */
 export const CONTEXT_WRITE_BYTES = 64 * 1024;
-/** Bytes of a context that are split between two looks whether a pause is due: they may be as many lines, of half a microsecond each. */
+/** Bytes of a context that are read between two looks whether a pause is due: they may be as many lines, of half a microsecond each. */
 export const SPLIT_PIECE_BYTES = 16 * 1024;
-/** Ways to cut texts whose chunks an isolate remembers, of all runs: at most 50,000 chunks each, 400 KB, so 6.4 MB of its 128. */
-export const SPLITS_KEPT_MAX = 16;
+/**
+ * Bytes that the lines of one text take at most, and those of all texts whose lines an isolate remembers: an eighth of its memory. A line of less than
+ * 32 characters takes one byte, so a text that is refused has 16 million lines, of 8 characters each in the largest one.
+ */
+export const TEXT_LINES_BYTES_MAX = 16 * 1024 * 1024;
+/** Time after which a text is read by another request for its lines if its reader has given no sign of life, ms: a page of it takes far less. */
+export const TEXT_READER_GONE_MS = 2_000;
+/** Time between two looks whether the lines of a text are known that another request reads, ms. */
+export const TEXT_READ_LOOK_MS = 20;
+/** Lines of a text that a split passes between two pauses, of some nanoseconds each. */
+export const SPLIT_SLICE_LINES = 500_000;
 /** Sizes of chunks of one batch whose calls share their facts: 3 MB while its request is read. Chunks of further sizes have facts of their own. */
 export const CHUNK_KINDS_MAX = 10_000;
 /** Largest chunk of a split, characters, and the default: a few pages of a book, which every model reads well. */

@@ -4,8 +4,8 @@ import type { Attack } from "../attack.ts";
 
 const TEXT_BYTES = 1_000_000;
 /** Ways to cut the text, and quotes of each. */
-const SPLITS = 2;
-const QUOTES = 4;
+const SPLITS = 8;
+const QUOTES = 1;
 
 export const overlappingChunks: Attack = {
   what: `a context of ${TEXT_BYTES / 1e6} MB and ${SPLITS * QUOTES} quotes over it, cut at its 333,000 lines in ${SPLITS} ways with overlaps of half of it`,

@@ -4,9 +4,7 @@ import { runFilesOf, type Objects } from "../../objects/address.ts";
 import type { CallBody, CallFacts, SharedBody } from "../../call.ts";
 import type { AppEnv } from "../context.ts";
 import { KnownContexts, noContext, withContext } from "../../contexts/resolve.ts";
-import { KeptSplits } from "../../contexts/kept-splits.ts";
-import { chunksByChars, Splitter, type Chunk } from "../../contexts/split.ts";
-import type { ContextRecord, ContextReference, Split } from "../../contexts/types.ts";
+import type { ContextRecord, ContextReference } from "../../contexts/types.ts";
 import type { BatchCall, BatchRequest } from "../../contract/batch.ts";
 import type { CacheChoice } from "../../contract/contexts/cache.ts";
 import { invalid } from "../../contract/errors.ts";
@@ -14,18 +12,9 @@ import { isLong, SharedPrefixes } from "../../contexts/shared-prefixes.ts";
 import type { DagRequest, DagTask } from "../../contract/graph/dag.ts";
 import type { DagPatch } from "../../contract/graph/patch.ts";
 import { Refusal } from "../../errors.ts";
-import {
-  CHUNK_KINDS_MAX,
-  CHUNK_PLACE,
-  CONTEXTS_PER_REQUEST_MAX,
-  FILE_PAGE_BYTES,
-  ITEMS_PER_BATCH_MAX,
-  SLICE_PIECE_CHARS,
-  SPLIT_PIECE_BYTES,
-} from "../../limits.ts";
+import { CHUNK_KINDS_MAX, CHUNK_PLACE, CONTEXTS_PER_REQUEST_MAX } from "../../limits.ts";
 import { hashOf } from "../../objects/clients/dedupe-key.ts";
-import { readText } from "../../objects/clients/context-text.ts";
-import { inSlices, pause, SliceCount, type Sliced } from "../../text/bytes/slices.ts";
+import { chunksOf } from "./chunks.ts";
 
 /** A call that may refer to a context. */
 type Referring = { body: CallBody; facts: CallFacts; context?: ContextReference; cache?: CacheChoice };
@@ -238,64 +227,4 @@ async function findContexts(
     known.addChunks(id, chunk.split, await chunksOf(objects, runId, record, chunk.split));
   }
   return known;
-}
-
-/** Where texts were cut before, for all runs that use this isolate. */
-const keptSplits = new KeptSplits();
-
-/**
- * The chunks of a context that the run has. Its text is read page by page, and only where neither its length says where chunks end, nor an
- * earlier request has found out.
- */
-async function chunksOf(objects: Objects, runId: string, record: ContextRecord, split: Split): Promise<Chunk[]> {
-  const kept = keptSplits.of(record.id, split);
-  if (kept !== null) return kept;
-  const chunks: Chunk[] = [];
-  const add = (chunk: Chunk): void => {
-    if (chunks.length === ITEMS_PER_BATCH_MAX) {
-      const problem = `cuts ${record.id} into more than ${ITEMS_PER_BATCH_MAX} chunks; give a larger size`;
-      throw new Refusal(invalid("split.size", problem).reason);
-    }
-    chunks.push(chunk);
-  };
-  if (split.by === "chars") {
-    for (const chunk of chunksByChars(record.chars, split)) add(chunk);
-    return chunks;
-  }
-  const splitting = new PagedSplit(split, add);
-  const { id, object, bytes } = record;
-  for (let from = 0; from < bytes; from += FILE_PAGE_BYTES) {
-    const to = Math.min(bytes, from + FILE_PAGE_BYTES);
-    const page = await readText(objects, runId, { id, from, to, ...(object === null ? {} : { object }) });
-    if (page === null) throw new Refusal(noContext(id));
-    await inSlices(splitting.page(page, to === bytes), pause);
-  }
-  splitting.end();
-  keptSplits.keep(id, split, chunks);
-  return chunks;
-}
-
-/** A split of a text whose bytes come in pages. */
-export class PagedSplit {
-  readonly #splitter: Splitter;
-  readonly #decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-  readonly #slice = new SliceCount();
-
-  constructor(split: Split, found: (chunk: Chunk) => void) {
-    this.#splitter = new Splitter(split, found);
-  }
-
-  /** Takes the next page, in slices: a page may have millions of lines. */
-  *page(bytes: Uint8Array, isLast: boolean): Sliced<void> {
-    for (let at = 0; at < bytes.length; at += SPLIT_PIECE_BYTES) {
-      const isEnd = isLast && at + SPLIT_PIECE_BYTES >= bytes.length;
-      const piece = this.#decoder.decode(bytes.subarray(at, at + SPLIT_PIECE_BYTES), { stream: !isEnd });
-      const lines = this.#splitter.push(piece);
-      if (this.#slice.add(piece.length + lines * SLICE_PIECE_CHARS)) yield;
-    }
-  }
-
-  end(): void {
-    this.#splitter.end();
-  }
 }

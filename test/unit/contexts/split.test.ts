@@ -1,18 +1,32 @@
 import { describe, expect, it } from "vitest";
-import { chunksByChars, Splitter, type Chunk } from "../../../src/contexts/split.ts";
+import { looksAtLines } from "../../../src/contexts/kept-lines.ts";
+import { LineReader } from "../../../src/contexts/line-reader.ts";
+import { chunksByChars, LineSplit, type Chunk } from "../../../src/contexts/split.ts";
 import type { Split } from "../../../src/contexts/types.ts";
+import { SPLIT_SLICE_LINES } from "../../../src/limits.ts";
+import { atOnce } from "../../../src/text/bytes/slices.ts";
 import { expectLinear } from "../../support/growth.ts";
+
+/** The lines of a text that arrives in pieces of so many characters. */
+function linesOf(text: string, split: Split, pieceChars = text.length) {
+  const points = [...text];
+  const reader = new LineReader(looksAtLines(split));
+  for (let at = 0; at < points.length; at += pieceChars) reader.push(points.slice(at, at + pieceChars).join(""));
+  const lines = reader.end();
+  if (lines === null) throw new Error("too many lines");
+  return lines;
+}
+
+function found(text: string, split: Split, pieceChars?: number): Chunk[] {
+  if (split.by === "chars") return [...chunksByChars([...text].length, split)];
+  const chunks: Chunk[] = [];
+  atOnce(new LineSplit(linesOf(text, split, pieceChars), split, (chunk) => chunks.push(chunk)).chunks());
+  return chunks;
+}
 
 function chunks(text: string, split: Split, pieceChars = 7): string[] {
   const points = [...text];
-  const found: Chunk[] = [];
-  if (split.by === "chars") found.push(...chunksByChars(points.length, split));
-  else {
-    const splitter = new Splitter(split, (chunk) => found.push(chunk));
-    for (let at = 0; at < points.length; at += pieceChars) splitter.push(points.slice(at, at + pieceChars).join(""));
-    splitter.end();
-  }
-  return found.map(({ from, to }) => points.slice(from, to).join(""));
+  return found(text, split, pieceChars).map(({ from, to }) => points.slice(from, to).join(""));
 }
 
 const TEXT = [
@@ -35,10 +49,10 @@ describe("a split", () => {
     for (const text of [TEXT, TEXT.replaceAll("\n", "\r\n"), TEXT.replaceAll("\n", "\r"), "x".repeat(100), "\n\n\n"]) {
       for (const size of [1, 2, 5, 13, 40, 1_000]) {
         for (const pieceChars of [1, 3, 1_000]) {
-          const found = chunks(text, { by, size, overlap: 0 }, pieceChars);
-          expect(found.join("")).toBe(text);
-          for (const chunk of found) expect([...chunk].length).toBeLessThanOrEqual(size);
-          expect(found).toEqual(chunks(text, { by, size, overlap: 0 }, 11));
+          const texts = chunks(text, { by, size, overlap: 0 }, pieceChars);
+          expect(texts.join("")).toBe(text);
+          for (const chunk of texts) expect([...chunk].length).toBeLessThanOrEqual(size);
+          expect(texts).toEqual(chunks(text, { by, size, overlap: 0 }, 11));
         }
       }
     }
@@ -50,17 +64,11 @@ describe("a split", () => {
       const points = [...TEXT];
       for (const size of [2, 5, 13, 40]) {
         for (const overlap of [1, Math.floor(size / 2), size - 1]) {
-          const found: Chunk[] = [];
-          if (by === "chars") found.push(...chunksByChars(points.length, { by, size, overlap }));
-          else {
-            const splitter = new Splitter({ by, size, overlap }, (chunk) => found.push(chunk));
-            splitter.push(TEXT);
-            splitter.end();
-          }
-          expect(found[0]?.from).toBe(0);
-          expect(found.at(-1)?.to).toBe(points.length);
-          found.forEach((chunk, number) => {
-            const before = found[number - 1];
+          const all = found(TEXT, { by, size, overlap });
+          expect(all[0]?.from).toBe(0);
+          expect(all.at(-1)?.to).toBe(points.length);
+          all.forEach((chunk, number) => {
+            const before = all[number - 1];
             expect(chunk.to - chunk.from).toBeLessThanOrEqual(size);
             if (before === undefined) return;
             expect(chunk.from).toBeGreaterThan(before.from);
@@ -109,11 +117,24 @@ it("finds places in time that grows with the text, though chunks repeat nearly a
     const text = "ab\n".repeat(chars / 3);
     const split: Split = { by: "lines", size: chars / 2, overlap: chars / 2 - 600 };
     return () => {
-      let found = 0;
-      const splitter = new Splitter(split, () => (found += 1));
-      splitter.push(text);
-      splitter.end();
-      return found;
+      const reader = new LineReader(false);
+      reader.push(text);
+      const lines = reader.end();
+      let count = 0;
+      if (lines !== null) atOnce(new LineSplit(lines, split, () => (count += 1)).chunks());
+      return count;
     };
   });
+});
+
+it("passes the lines of a text in slices, for the ends of chunks as for their beginnings", () => {
+  const split: Split = { by: "lines", size: 600_000, overlap: 599_000 };
+  const lines = linesOf("\n".repeat(2 * SPLIT_SLICE_LINES), split);
+  let pauses = 0;
+  let last: Chunk | null = null;
+  const cutting = new LineSplit(lines, split, (chunk) => (last = chunk)).chunks();
+  while (cutting.next().done !== true) pauses += 1;
+  expect(last).toEqual({ from: 400_000, to: 1_000_000 });
+  // The lines up to the end of the last chunk but one, and those up to the beginning of the last.
+  expect(pauses).toBe(Math.floor((999_000 + 400_000) / SPLIT_SLICE_LINES));
 });

@@ -4,6 +4,7 @@ import { z } from "zod";
 import type { ContextRecord } from "../../../../src/contexts/types.ts";
 import { TextIndexer } from "../../../../src/contexts/text-index.ts";
 import { createApp } from "../../../../src/http/app.ts";
+import { ITEMS_PER_BATCH_MAX } from "../../../../src/limits.ts";
 import { readFacts } from "../../../../src/run/queue/call-page.ts";
 import type { CallPage } from "../../../../src/run/queue/call-page.ts";
 
@@ -65,7 +66,7 @@ function world(id: string, text: string) {
 }
 
 describe("a quote over the chunks of a context", () => {
-  it("reads the text once for each way to cut it, and not at all for a run that has lost it", async () => {
+  it("reads the text once for all ways to cut it at lines, and not at all for a run that has lost it", async () => {
     const { asked, quote, items } = world(`ctx_${"a".repeat(32)}`, "ab\n".repeat(1_000));
     const split = { by: "lines", size: 300, overlap: 0 };
     const first = await items(split);
@@ -73,9 +74,29 @@ describe("a quote over the chunks of a context", () => {
     expect(await items(split)).toEqual(first);
     expect(asked.texts).toBe(1);
     expect((await items({ ...split, size: 600 })).length).toBe(5);
+    expect(asked.texts).toBe(1);
+    // What a line is matters to others: they read it once more.
+    for (const by of ["paragraphs", "markdown"]) expect((await items({ ...split, by })).length).toBe(10);
     expect(asked.texts).toBe(2);
     asked.hasContext = false;
     expect((await quote(split)).status).toBe(404);
+  });
+
+  it("reads a text once for requests that arrive together", async () => {
+    const { asked, items } = world(`ctx_${"c".repeat(32)}`, "ab\n".repeat(1_000));
+    // However slow the machine is, the one that reads gives a sign of life in time.
+    vi.useFakeTimers({ toFake: ["Date"] });
+    const found = await Promise.all([300, 600, 900].map((size) => items({ by: "lines", size, overlap: 0 })));
+    vi.useRealTimers();
+    expect(found.map(({ length }) => length)).toEqual([10, 5, 4]);
+    expect(asked.texts).toBe(1);
+  });
+
+  it("refuses a size that cuts a text too small, and reads no text for the next one", async () => {
+    const { asked, quote, items } = world(`ctx_${"d".repeat(32)}`, "x\n".repeat(ITEMS_PER_BATCH_MAX + 1));
+    expect((await quote({ by: "lines", size: 2 })).status).toBe(400);
+    expect((await items({ by: "lines", size: 1_000_000 })).length).toBe(1);
+    expect(asked.texts).toBe(1);
   });
 
   it("asks the run about each kind of chunk once, and shows each chunk its own quote", async () => {
