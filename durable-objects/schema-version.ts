@@ -10,6 +10,11 @@ export type Migration<Table extends string = string> = {
   readonly version: number;
   readonly table: Table;
   readonly sql: string;
+  /**
+   * The whole table as this statement leaves it. A new table is made with it in place of this statement and those before, because each
+   * statement that changes a table costs rows.
+   */
+  readonly whole?: string;
 };
 
 /** Where the version is stored; the run has it in its table `meta`, under the same name. */
@@ -48,8 +53,14 @@ export function migrate(
 
 /** Makes tables in their present form, in one execution. Returns the rows that this has written, as the runtime counts them. */
 export function makeTables(sql: SqlStorage, migrations: readonly Migration[], names: readonly string[]): number {
-  const statements = migrations.filter(({ table }) => names.includes(table)).map((migration) => migration.sql);
-  return sql.exec(statements.join(";\n")).rowsWritten;
+  return sql.exec(names.flatMap((name) => statementsOf(migrations, name)).join(";\n")).rowsWritten;
+}
+
+function statementsOf(migrations: readonly Migration[], name: string): string[] {
+  const own = migrations.filter(({ table }) => table === name);
+  const at = own.findLastIndex(({ whole }) => whole !== undefined);
+  const whole = own[at]?.whole;
+  return [...(whole === undefined ? [] : [whole]), ...own.slice(at + 1).map(({ sql }) => sql)];
 }
 
 /** The tables of an object. */

@@ -175,14 +175,8 @@ export class RunLifecycle implements AlarmHost {
   open(settings: RunSettings): boolean {
     if (this.run !== null) return true;
     if (this.store.meta.get("status") !== null) return false;
-    this.store.create();
-    this.store.transaction(() => {
-      this.store.meta.set("settings", settings);
-    });
+    this.store.transaction(() => this.store.meta.set("settings", settings));
     this.#rebuild(Date.now());
-    const { name, limits, maxParallel } = settings;
-    this.opened.engine.log.add({ event: "run_opened", name, limits, maxParallel }, null, settings.createdAtMs);
-    this.#flushing = "log";
     this.#finishTurn(Date.now());
     return true;
   }

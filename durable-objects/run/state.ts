@@ -304,6 +304,7 @@ export class RunState {
     this.#settings = settings;
     this.targets.changed(settings);
     this.engine.setWidth(widthOf(settings));
+    this.engine.log.keepOpening();
     this.addWrite(() => this.#store.meta.set("settings", settings));
     if (paused === null || hasEnded(this.#status)) return;
     const status = paused ? "paused" : "active";

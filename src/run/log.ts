@@ -308,6 +308,9 @@ export function eventsAfter(lastSeq: number, tails: Iterable<readonly TailEvent[
   return [...events].sort(([a], [b]) => a - b).map(([, event]) => event);
 }
 
+/** Events of what other rows store: of a run's opening its settings, of an attempt's start its lease. They may wait for a later row. */
+const KNOWN_OTHERWISE: ReadonlySet<RunEvent["event"]> = new Set(["run_opened", "attempt_started"]);
+
 export class RunLog {
   #lastSeq: number;
   /** Events that are in no row of the log, oldest first. */
@@ -336,7 +339,7 @@ export class RunLog {
   /** Adds an event; returns its number. */
   add(event: RunEvent, group: string | null, nowMs: number): number {
     this.#pending.push({ atMs: nowMs, group, ...event });
-    this.#urgent ||= event.event !== "attempt_started";
+    this.#urgent ||= !KNOWN_OTHERWISE.has(event.event);
     this.#lastSeq += 1;
     return this.#lastSeq;
   }
@@ -351,6 +354,11 @@ export class RunLog {
   /** True if events are in no row of the log, where readers look. */
   get pending(): boolean {
     return this.#pending.length > 0;
+  }
+
+  /** The settings are about to change: the run's opening, which they tell until then, must be written with them. */
+  keepOpening(): void {
+    this.#urgent ||= this.#pending[0]?.event === "run_opened";
   }
 
   /** True if events are unwritten that report what no row stores. */

@@ -8,7 +8,7 @@ import { MANY_CALLS } from "../support/busy-machine.ts";
 import { crash } from "../support/objects-direct.ts";
 import { openAsync } from "../support/objects-group.ts";
 import { expectGapless, logOf, ofType } from "../support/objects-log.ts";
-import { openLatch, openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
+import { asOperator, openLatch, openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
 import { refusalOf } from "../support/objects-tree.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -121,6 +121,56 @@ describe("a long log", () => {
     for (const { bytes } of await logRows(run)) expect(bytes).toBeLessThan(2_000_000);
   });
 });
+
+describe("the opening of a run", () => {
+  const OPENED = { name: "quiet", limits: { usd: 2, calls: null }, max_parallel: 3 };
+  const open = (): Promise<TestRun> => openRun({ name: "quiet", budget: { usd: 2 }, max_parallel: 3 });
+
+  it("takes no row of the log until somebody reads it, whatever becomes of the object before", async () => {
+    const run = await open();
+    const { created_at: createdAt } = await run.document();
+    expect(await tablesOf(run)).toEqual(["meta"]);
+    await crash(run.object);
+    expect(await tablesOf(run)).toEqual(["meta"]);
+    const lines = await logOf(run);
+    expect(lines).toMatchObject([{ seq: 1, event_type: "run_opened", ...OPENED }]);
+    expect(lines[0]?.["ts"]).toBe(createdAt);
+    expect(await tablesOf(run)).toEqual(["log", "meta"]);
+  });
+
+  it("keeps the limits that it had, if a patch changes them before somebody reads", async () => {
+    const run = await open();
+    const patched = await asOperator("PATCH", `/runs/${run.id}`, { budget: { usd: 5 }, max_parallel: 9 });
+    expect(patched.status).toBe(200);
+    await crash(run.object);
+    await run.query({ prompt: "one" });
+    const lines = await logOf(run);
+    expectGapless(lines);
+    expect(lines[0]).toMatchObject({ seq: 1, event_type: "run_opened", ...OPENED });
+    expect(ofType(lines, "run_opened").length).toBe(1);
+  });
+
+  it("comes before a call whose row a crash leaves", async () => {
+    const run = await open();
+    expect((await run.post("/query", { prompt: "two" }, { headers: { "idempotency-key": "two" } })).status).toBe(200);
+    await crash(run.object);
+    const lines = await logOf(run);
+    expectGapless(lines);
+    expect(lines[0]).toMatchObject({ seq: 1, event_type: "run_opened", ...OPENED });
+    expect(ofType(lines, "attempt_started").length).toBe(1);
+  });
+});
+
+/** The tables that a run has made; the platform's own begin with an underscore. */
+function tablesOf(run: TestRun): Promise<string[]> {
+  const query = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB '_*' ORDER BY name";
+  return runInDurableObject(run.object, (_: RunObject, { storage }) =>
+    storage.sql
+      .exec<{ name: string }>(query)
+      .toArray()
+      .map(({ name }) => name),
+  );
+}
 
 const appendedReply = z.object({ object: z.literal("log"), appended: z.number(), seq: z.number() });
 

@@ -63,6 +63,7 @@ describe.each(Object.entries(CLASSES))("a %s", (_, { of: Class, stub, migrations
 it("a run does not begin on rows of newer code, and begins on its own", async () => {
   await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
     new RunStore(storage).create();
+    expect(new RunStore(storage).meta.get("settings")).toBeNull();
     const version = storage.sql.exec("SELECT value FROM meta WHERE key = 'schema'").one()["value"];
     const known = versionOf(MIGRATIONS);
     expect(version).toBe(String(known));
@@ -214,6 +215,58 @@ it("the retry of a stopped group of version 2 has its other rules, and still doe
       { ...all, seq: 8, retryOf: "g7" },
     ]);
   });
+});
+
+it("a run of version 3 keeps its settings, which are in the row of its version now, and later changes of them", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const earlier = MIGRATIONS.filter(({ version }) => version <= 3);
+    makeTables(storage.sql, earlier, ["meta"]);
+    const settings = { id: "run_1", name: "old", tools: [], maxParallel: 8 };
+    const put = "INSERT INTO meta (key, value) VALUES ('schema', '3'), ('run', ?), ('status', 'paused')";
+    storage.sql.exec(put, JSON.stringify(settings));
+
+    const { meta } = new RunStore(storage);
+    const known = versionOf(MIGRATIONS);
+    expect([meta.get("settings"), meta.get("status")]).toEqual([settings, "paused"]);
+    expect(storage.sql.exec("SELECT key FROM meta ORDER BY key").toArray()).toEqual([
+      { key: "schema" },
+      { key: "status" },
+    ]);
+    const stored = meta.get("settings");
+    if (stored !== null) meta.set("settings", { ...stored, maxParallel: 9 });
+    const next = new RunStore(storage).meta;
+    expect([next.get("settings"), next.get("status"), next.get("schemaVersion")]).toEqual([
+      { ...settings, maxParallel: 9 },
+      "paused",
+      known,
+    ]);
+  });
+});
+
+const WHOLE = Object.entries({ RunObject: MIGRATIONS, DirectoryObject: directory }).flatMap(([of, migrations]) =>
+  [...new Set(migrations.filter((each: Migration) => each.whole !== undefined).map(({ table }) => table))].map(
+    (table) => ({ of, table, migrations: migrations as readonly Migration[] }),
+  ),
+);
+
+it.each(WHOLE)("a new table $table of a $of is as one that all its statements have changed", async (each) => {
+  const { table, migrations } = each;
+  const inSteps = migrations.map(({ version, table: of, sql }) => ({ version, table: of, sql }));
+  const sqlOf = ({ sql }: DurableObjectStorage): string[] => {
+    const query = "SELECT sql FROM sqlite_master WHERE tbl_name = ? AND sql IS NOT NULL ORDER BY name";
+    return sql
+      .exec<{ sql: string }>(query, table)
+      .toArray()
+      .map((row) => row.sql.replaceAll(/\s+/g, " "));
+  };
+  const made: string[][] = [];
+  for (const steps of [migrations, inSteps])
+    await inStorage((storage) => {
+      makeTables(storage.sql, steps, [table]);
+      made.push(sqlOf(storage));
+    });
+  expect(made[0]).toEqual(made[1]);
+  expect(made[0]?.length).toBeGreaterThan(0);
 });
 
 it("what few slots have costs no row beside the slot's", async () => {

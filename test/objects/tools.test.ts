@@ -113,7 +113,7 @@ describe("a permit", () => {
 it("a run that was stored before tools existed has none, and works", async () => {
   const run = await openNarrow();
   await runInDurableObject<RunObject, void>(run.object, (_, state) => {
-    state.storage.sql.exec("UPDATE meta SET value = json_remove(value, '$.tools') WHERE key = 'run'");
+    state.storage.sql.exec("UPDATE meta SET more = json_remove(more, '$.tools') WHERE key = 'schema'");
   });
   await evictDurableObject(run.object);
   expect(await run.document()).toMatchObject({ status: "active", tools: [] });

@@ -39,10 +39,10 @@ describe("a turn at once", () => {
     // It expires, and nothing has noticed yet.
     await runInDurableObject(run.object, (_, { storage }) => {
       const settings: Record<string, unknown> = JSON.parse(
-        storage.sql.exec<{ value: string }>("SELECT value FROM meta WHERE key = 'run'").one().value,
+        storage.sql.exec<{ more: string }>("SELECT more FROM meta WHERE key = 'schema'").one().more,
       );
-      const value = JSON.stringify({ ...settings, expiresAtMs: Date.now() - 1 });
-      storage.sql.exec("UPDATE meta SET value = ? WHERE key = 'run'", value);
+      const more = JSON.stringify({ ...settings, expiresAtMs: Date.now() - 1 });
+      storage.sql.exec("UPDATE meta SET more = ? WHERE key = 'schema'", more);
     });
     await crash(run.object);
     const { after, events, events_after } = await turned(run);

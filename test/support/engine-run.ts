@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { Ledger } from "../../src/run/money/ledger.ts";
+import { RunLog } from "../../src/run/log.ts";
 import type { Outcome } from "../../src/call.ts";
 import { endCall } from "../../src/run/steps/end-call.ts";
 import { endWindows } from "../../src/run/steps/restore.ts";
@@ -23,6 +24,7 @@ import { EngineState, type EngineDeps } from "../../src/run/state.ts";
 import type { Reason } from "../../src/errors.ts";
 import { WAITING_FETCHES_DEFAULT, LEARNED_ANSWERS_MIN } from "../../src/limits.ts";
 import { PageCache } from "../../durable-objects/run/store/page-cache.ts";
+import { addOpening } from "../../durable-objects/run/store/rebuild.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { seeded, success } from "./engine.ts";
 import { Books, failsIfLost, type Lent } from "./engine-books.ts";
@@ -71,7 +73,9 @@ export class RunUnderTest {
     };
     const { width, limits } = plan;
     this.#settings = settingsOf(plan);
-    this.state = new EngineState({ ledger: new Ledger(limits), width, windowMs: 50, hasGates: true }, this.#deps);
+    const log = new RunLog(0);
+    addOpening(log, this.#settings);
+    this.state = new EngineState({ ledger: new Ledger(limits), width, windowMs: 50, hasGates: true, log }, this.#deps);
     teachCaps(this.state);
   }
 

@@ -1,5 +1,5 @@
 /**
- * The `meta` table: single values of a run, one row each, as text. This file is the only one that knows their keys and
+ * The `meta` table: single values of a run, one row each, as text; the settings, which every run has, are in the row of the version. This file is the only one that knows their keys and
  * how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
  */
 import * as z from "zod";
@@ -8,8 +8,9 @@ import type { StoredCredit } from "../../../src/run/credit/credits.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/log/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/objects/methods/runs.ts";
 import type { PendingWebhook } from "../../../src/run/webhooks/pending.ts";
-import { FIRST_SCHEMA_VERSION } from "../../schema-version.ts";
+import { FIRST_SCHEMA_VERSION, versionOf } from "../../schema-version.ts";
 import type { Rows } from "./sql.ts";
+import { MIGRATIONS } from "./tables.ts";
 
 /** Statistics of groups: the slots of all groups, and of those groups that have at least two. */
 export type GroupCounts = { slots: number; parallelGroups: number; parallelSlots: number };
@@ -90,7 +91,7 @@ function flag(key: string): Column<boolean> {
 const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   schemaVersion: number("schema", FIRST_SCHEMA_VERSION),
   settings: {
-    key: "run",
+    key: "schema",
     missing: null,
     // Runs that were opened before there were tools have none.
     parse: (text) => ({ tools: [], ...(JSON.parse(text) as Omit<RunSettings, "tools">) }),
@@ -143,13 +144,20 @@ export class Meta {
 
   get<Name extends keyof Values>(name: Name): Values[Name] {
     const column: Column<Values[Name]> = COLUMNS[name];
-    const text = this.#rows.first<{ value: string }>("meta", "SELECT value FROM meta WHERE key = ?", column.key)?.value;
-    return text === undefined ? column.missing : column.parse(text);
+    const query = name === "settings" ? MORE : "SELECT value AS text FROM meta WHERE key = ?";
+    const text = this.#rows.first<{ text: string | null }>("meta", query, column.key)?.text ?? null;
+    return text === null ? column.missing : column.parse(text);
   }
 
   set<Name extends keyof Values>(name: Name, value: Values[Name]): void {
     const column: Column<Values[Name]> = COLUMNS[name];
-    const query = "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)";
-    this.#rows.write("meta", query, column.key, column.format(value));
+    const text = column.format(value);
+    if (name === "settings") this.#rows.write("meta", PUT_MORE, column.key, String(versionOf(MIGRATIONS)), text);
+    else this.#rows.write("meta", PUT, column.key, text);
   }
 }
+
+const MORE = "SELECT more AS text FROM meta WHERE key = ?";
+const PUT = `INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
+const PUT_MORE = `INSERT INTO meta (key, value, more) VALUES (?, ?, ?)
+  ON CONFLICT (key) DO UPDATE SET more = excluded.more`;

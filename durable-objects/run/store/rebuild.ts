@@ -69,6 +69,7 @@ export function rebuild(
   const tails = shards.map(({ tail }) => tail);
   const settled = newestOf(shards.map(({ shard }) => shard.settled));
   const log = new RunLog(rowsSeq, eventsAfter(rowsSeq, tails));
+  if (log.lastSeq === 0) addOpening(log, settings);
   const options = { ledger: new Ledger(limits), width: widthOf(settings), windowMs, log, hasGates: true, serviceTier };
   const engine = new EngineState(options, deps);
   /** The open groups; of a graph that was stopped, with the slots that did not exist then. */
@@ -108,6 +109,16 @@ export function rebuild(
   for (const [seq, absent] of stopped) queueFresh(engine, store, { seq, absent }, nowMs);
   requeueTried(engine, nowMs);
   return rebuilt;
+}
+
+type Opening = Pick<RunSettings, "name" | "limits" | "maxParallel" | "createdAtMs">;
+
+/**
+ * A log that has no event yet begins with the run's opening: its settings say all of it until they change, so opening a run writes no row
+ * of the log.
+ */
+export function addOpening(log: RunLog, { name, limits, maxParallel, createdAtMs }: Opening): void {
+  log.add({ event: "run_opened", name, limits, maxParallel }, null, createdAtMs);
 }
 
 /** Restores the shards, with the leases in their rows and those that are stored apart. */

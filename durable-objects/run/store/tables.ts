@@ -106,6 +106,23 @@ export const MIGRATIONS = [
   ...rulesTogether("grp"),
   ...rulesTogether("single"),
   ...withoutByNewNames(),
+  // The settings had a row beside the version's, which every run has too.
+  {
+    version: 4,
+    table: "meta",
+    sql: "ALTER TABLE meta ADD COLUMN more TEXT",
+  },
+  {
+    version: 4,
+    table: "meta",
+    sql: "UPDATE meta SET more = (SELECT value FROM meta WHERE key = 'run') WHERE key = 'schema'",
+  },
+  {
+    version: 4,
+    table: "meta",
+    sql: "DELETE FROM meta WHERE key = 'run'",
+    whole: "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, more TEXT) STRICT, WITHOUT ROWID",
+  },
 ] as const satisfies readonly Migration[];
 
 /** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */

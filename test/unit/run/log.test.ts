@@ -461,6 +461,16 @@ describe("a run's opening", () => {
     expect(log.add(opened, null, 1)).toBe(1);
     expect(log.take()?.events).toEqual([{ atMs: 1, group: null, ...opened }]);
   });
+
+  it("waits for a row that is written anyway, but not once the settings that tell it change", () => {
+    const log = new RunLog(0);
+    log.add({ event: "run_opened", name: null, limits: NO_LIMITS, maxParallel: 8 }, null, 1);
+    expect(log.write({ carrier: false, asRows: false })).toEqual({ rows: null, tail: null });
+    log.keepOpening();
+    expect(log.write({ carrier: false, asRows: false }).rows).toMatchObject({ lastSeq: 1 });
+    log.keepOpening();
+    expect([log.urgent, log.pending]).toEqual([false, false]);
+  });
 });
 
 /** The reason of `failure`. */
