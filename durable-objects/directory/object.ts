@@ -69,9 +69,11 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     });
   }
 
-  addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): DayReply | Promise<DayReply> {
+  async addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): Promise<DayReply> {
     if (this.#run(run.id) !== null) return { ok: true };
-    return this.#part.cover(reservation.day, reservation, () => this.#insert(run, reservation, summary));
+    const reply = await this.#part.cover(reservation.day, reservation, () => this.#insert(run, reservation, summary));
+    // The same request, sent before and repeated, may have been covered while this one waited.
+    return this.#run(run.id) === null ? reply : { ok: true };
   }
 
   lease(day: string, part: string, request: LeaseRequest): Promise<LeaseReply> {

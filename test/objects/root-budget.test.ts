@@ -203,6 +203,16 @@ describe("a root budget per day", () => {
     for (let at = 0; at < 60; at++) await part.forget(`run_of_part_${at}`);
   });
 
+  it("opens a run whose request is repeated while the first one waits for a lease, though it is covered once only", async () => {
+    const part = env.DIRECTORY.getByName("runs/8");
+    const reservation = { day: today(), nanoUsd: 0.6e9, limitNanoUsd: 1e9 };
+    const add = () => part.addOfDay({ id: "run_twice", openedAt: 1 }, reservation, { text: "{}", atMs: Date.now() });
+    expect(await Promise.all([add(), add()])).toEqual([{ ok: true }, { ok: true }]);
+    expect((await refused(rules, 0.400000001)).status).toBe(402);
+    await open(rules, 0.4);
+    await part.forget("run_twice");
+  });
+
   it("has what runs of an earlier version reserve in the one object that held it", async () => {
     const whole = env.DIRECTORY.getByName("runs");
     const reservation = { day: today(), nanoUsd: 0.6e9, limitNanoUsd: 1e9 };

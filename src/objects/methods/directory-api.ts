@@ -30,7 +30,7 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    * The same of a run under a root budget of the day, in the part of the list that the run belongs to: the reservation is inside the
    * part's lease of that budget.
    */
-  addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): DayReply | Promise<DayReply>;
+  addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): Promise<DayReply>;
 
   /**
    * Of the whole: a part's lease of a day's budget, which the part asks for. Safe to repeat.
