@@ -196,8 +196,33 @@ export function newShard(id: number): Shard {
   return { id, totals: zeroTotals(), leases: new RenewedMap() };
 }
 
+/**
+ * What an attempt has of its call that its row has as it is: the end of a lease that a restart finds needs it. A new one is a field of
+ * `AttemptInFlight`, which `leaseFor` sets, and its name here.
+ */
+const KEPT = [
+  "requestedCap",
+  "schemaRetries",
+  "hasCourse",
+  "hedgeOf",
+  "trace",
+] as const satisfies readonly (keyof AttemptInFlight)[];
+
+type Kept = Pick<AttemptInFlight, (typeof KEPT)[number]>;
+
+/** What a row keeps of an attempt, and an attempt gets of its row; absent = it has none. */
+export function keptOf(lease: Kept): Kept {
+  const kept: Kept = {};
+  for (const name of KEPT) keep(kept, name, lease[name]);
+  return kept;
+}
+
+function keep<Name extends keyof Kept>(kept: Kept, name: Name, value: Kept[Name]): void {
+  if (value !== undefined) kept[name] = value;
+}
+
 /** A lease as it is stored in its shard's row; on start, its target is resolved from the configuration of then. */
-export type StoredLease = {
+export type StoredLease = Kept & {
   id: string;
   slot: number | null;
   attempt: number;
@@ -218,23 +243,13 @@ export type StoredLease = {
    * Of a single call, absent = the client's; of a slot only if an answer that ends at this cap is treated specially.
    */
   capKind?: Exclude<CapKind, "client">;
-  /** As of the attempt; absent = it is not told. */
-  requestedCap?: number | null;
   /** Both absent if the attempt's answer shows no template. */
   shape?: string;
   byteTokensMax?: number;
-  /** Absent if its call has no schema. */
-  schemaRetries?: number;
-  /** Absent if its call ends with its answer. */
-  hasCourse?: true;
   /** Of a single call whose unknown outcome is its failure; a slot has the rule of its group. */
   onLost?: "fail";
   /** The in-flight key that its call leads, so that equal calls follow it in the next instance too; absent = none. */
   dedupeKey?: string;
-  /** The id of the attempt that it hedges; absent = none. */
-  hedgeOf?: string;
-  /** As of the attempt. */
-  trace?: TraceContext;
   /** Its labels: they began with the step. */
   step?: CallLabels;
   /** The id of its coalescing window's group; absent = it has none. */
@@ -310,14 +325,10 @@ export function storedLease(lease: AttemptInFlight): StoredLease {
     startSeq: lease.startSeq,
     ...(Object.keys(lease.priced).length === 0 ? {} : { priced: lease.priced }),
     ...capOf(lease),
-    ...(lease.requestedCap === undefined ? {} : { requestedCap: lease.requestedCap }),
     ...(lease.byteTokensMax === null ? {} : { shape: lease.shape, byteTokensMax: lease.byteTokensMax }),
-    ...(lease.schemaRetries === undefined ? {} : { schemaRetries: lease.schemaRetries }),
-    ...(lease.hasCourse === undefined ? {} : { hasCourse: lease.hasCourse }),
     ...(lease.slotId === null && lease.onLost === "fail" ? { onLost: "fail" } : {}),
     ...(lease.dedupeKey === null ? {} : { dedupeKey: lease.dedupeKey }),
-    ...(lease.hedgeOf === undefined ? {} : { hedgeOf: lease.hedgeOf }),
-    ...(lease.trace === undefined ? {} : { trace: lease.trace }),
+    ...keptOf(lease),
     ...(lease.labels === undefined ? {} : { step: lease.labels }),
     ...(lease.window === undefined || lease.window.id === null ? {} : { window: lease.window.id }),
   };

@@ -8,7 +8,15 @@ import type { Group } from "../group/group.ts";
 import type { SlotRecord } from "../group/record.ts";
 import { FRESH } from "../gates/choose.ts";
 import { sendable } from "../gates/sendable.ts";
-import type { AttemptInFlight, ChosenFrom, Shard, StoredLease, StoredShard, Target } from "../leases/shard.ts";
+import {
+  keptOf,
+  type AttemptInFlight,
+  type ChosenFrom,
+  type Shard,
+  type StoredLease,
+  type StoredShard,
+  type Target,
+} from "../leases/shard.ts";
 import { groupSeqOf, indexOf, isFinalState } from "../queue/slot.ts";
 import type { EngineState } from "../state.ts";
 import type { StoredProviderPage } from "./provider-settle.ts";
@@ -107,12 +115,8 @@ function leaseOfStored(state: EngineState, stored: StoredLease, target: Target, 
     queuedMs,
     expiresAtMs,
     ...rest,
+    ...keptOf(stored),
   };
-  if (stored.requestedCap !== undefined) lease.requestedCap = stored.requestedCap;
-  if (stored.schemaRetries !== undefined) lease.schemaRetries = stored.schemaRetries;
-  if (stored.hasCourse !== undefined) lease.hasCourse = stored.hasCourse;
-  if (stored.hedgeOf !== undefined) lease.hedgeOf = stored.hedgeOf;
-  if (stored.trace !== undefined) lease.trace = stored.trace;
   if (stored.step !== undefined) lease.labels = stored.step;
   return lease;
 }
