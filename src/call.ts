@@ -477,4 +477,6 @@ export type Notify = { onEnd?: true; onEscalation?: true };
 export type LeavingSignal = {
   readonly aborted: boolean;
   addEventListener: (type: "abort", listener: () => void) => void;
+  /** Who listens no more is not kept: what a listener holds lives as long as the request's own signal, which is longer than the call. */
+  removeEventListener: (type: "abort", listener: () => void) => void;
 };

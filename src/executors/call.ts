@@ -59,7 +59,9 @@ export type CallUsage = {
 /** An attempt that has ended, or whose answer is on its way to the client: then the caller settles it. */
 type Attempted =
   /** `nextFacts`: the facts of the call's next attempt, if that differs from the one that ended; absent = it does not. */
-  { kind: "ended"; outcome: Outcome; nextFacts?: CallFacts } | { kind: "answering" };
+  | { kind: "ended"; outcome: Outcome; nextFacts?: CallFacts }
+  /** `ended` settles once the last of the answer is on its way. */
+  | { kind: "answering"; ended: Promise<unknown> };
 
 /** How a call ended: by its last attempt, or without one. */
 export type CallEnd<A extends Attempted> =
@@ -123,21 +125,27 @@ export async function executeCall<A extends Attempted>(
   attempt: (attempt: Attempt) => Promise<A>,
   deps: CallDeps,
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
-  if (call.facts.promptBytes >= SLICED_BODY_BYTES_MIN) return await makeAttempts(call, attempt, deps);
-  const hasEnded = smallRequests.begin(Date.now());
+  const isSmall = call.facts.promptBytes < SLICED_BODY_BYTES_MIN;
+  const hasEnded = isSmall ? smallRequests.begin(Date.now()) : null;
+  const watch = watchClient(deps.signal);
+  let answering: Promise<unknown> | null = null;
   try {
-    return await makeAttempts(call, attempt, deps);
+    const made = await makeAttempts(call, attempt, { ...deps, watch });
+    if (made.end.kind === "answering") answering = made.end.ended;
+    return made;
   } finally {
-    hasEnded();
+    hasEnded?.();
+    if (answering === null) watch.end();
+    else void answering.then(watch.end, watch.end);
   }
 }
 
 async function makeAttempts<A extends Attempted>(
   call: Call,
   attempt: (attempt: Attempt) => Promise<A>,
-  deps: CallDeps,
+  deps: CallDeps & { watch: ClientWatch },
 ): Promise<{ end: CallEnd<A>; usage: CallUsage }> {
-  const { signal, trace } = deps;
+  const { signal, trace, watch } = deps;
   const { onLost, waitsForGate, waitsForWidth = false } = call;
   let { facts } = call;
   // A deadline counts from here: the body has arrived by now.
@@ -145,7 +153,6 @@ async function makeAttempts<A extends Attempted>(
   const { acceptedAtMs = startedAtMs } = deps;
   const callId = crypto.randomUUID();
   const usage = noUsage();
-  const watch = watchClient(signal);
   let end: CallEnd<A> = { kind: "client_gone" };
   let tried: Tried = {};
   for (let delayMs = 0, number = 1; ; number++) {

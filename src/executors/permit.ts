@@ -15,17 +15,24 @@ import type { StartTimer } from "../providers/exchange.ts";
 
 /**
  * What ends the call when its client leaves: `controller` stops the attempt, once there is one; `withdraw` takes the call out of the queue.
- * `signal` aborts when it does.
+ * `signal` aborts when it does. `end` ends the watch: the call has ended.
  */
-export type ClientWatch = { signal: LeavingSignal; controller: AbortController | null; withdraw: (() => void) | null };
+export type ClientWatch = {
+  signal: LeavingSignal;
+  controller: AbortController | null;
+  withdraw: (() => void) | null;
+  end: () => void;
+};
 
 /** One listener for the call's whole life: the effect of the client's leaving depends on how far the call is. */
 export function watchClient(signal: LeavingSignal): ClientWatch {
-  const watch: ClientWatch = { signal, controller: null, withdraw: null };
-  signal.addEventListener("abort", () => {
+  const left = (): void => {
     watch.controller?.abort();
     watch.withdraw?.();
-  });
+  };
+  const end = (): void => signal.removeEventListener("abort", left);
+  const watch: ClientWatch = { signal, controller: null, withdraw: null, end };
+  signal.addEventListener("abort", left);
   return watch;
 }
 

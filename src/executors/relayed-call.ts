@@ -51,7 +51,7 @@ export async function relayCall(
     async (attempt) => {
       const relayed = await attemptRelay(attempt, request, { upstreams: deps.config.upstreams, run: deps.run });
       return relayed.kind === "answered"
-        ? { kind: "answering" as const, answer: relayed }
+        ? { kind: "answering" as const, answer: relayed, ended: relayed.ended }
         : { kind: "ended" as const, outcome: relayed.outcome, failure: relayed };
     },
     deps,

@@ -46,5 +46,6 @@ export async function withBoundBody(c: Context<AppEnv>, answer: () => Promise<Re
     return await answer();
   } finally {
     hold.release();
+    client.removeEventListener("abort", hold.release);
   }
 }

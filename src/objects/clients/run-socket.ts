@@ -142,6 +142,7 @@ export class WaitingSocket {
   readonly #signal: LeavingSignal;
   #arrived: SocketSignal[] = [];
   #resolve: ((signal: SocketSignal | null) => void) | null = null;
+  readonly #left = (): void => this.#wake(null);
 
   /** @param signal Aborts when the client has left: then nothing is waited for. */
   constructor(owner: SocketOwner, run: RunCaller, signal: LeavingSignal) {
@@ -155,7 +156,7 @@ export class WaitingSocket {
       else this.#wake(arrived);
     };
     this.#socket = new RunSocket(owner, { run, signalled, refused, renewMs: SOCKET_RENEW_MS });
-    signal.addEventListener("abort", () => this.#wake(null));
+    signal.addEventListener("abort", this.#left);
   }
 
   update(owner: SocketOwner): void {
@@ -171,6 +172,7 @@ export class WaitingSocket {
   }
 
   close(): void {
+    this.#signal.removeEventListener("abort", this.#left);
     this.#socket.close();
   }
 
