@@ -33,7 +33,7 @@ describe.each(["/query", "/batch"])("POST %s refuses a body that", (path) => {
     ["is an array", '["a"]', "object"],
     ["is a text", '"a"', "object"],
     ["is null", "null", "object"],
-  ])("%s", async (_, body, words) => {
+  ])("%s", { tags: ["slow"] }, async (_, body, words) => {
     const error = errorOf(await run.send(path, { method: "POST", headers: json, body }));
     expect(error).toMatchObject({
       code: "invalid_request",

@@ -80,23 +80,27 @@ async function expectWhole(run: BatchRun, created: Batch, count: number): Promis
 const sizes = () => provider.batches.map(({ lines }) => lines.length);
 
 describe("a batch with service_tier batch", () => {
-  it("goes through one batch of its provider, costs half, and says so in its object and in its lines", async () => {
-    const run = await openRun();
-    const created = await createBatch(run, linesOf(300), TIER);
-    expect(created).toMatchObject({ status: "validating", ...TIER, provider_batch: { completed: 0, saved_usd: 0 } });
-    const batch = await expectWhole(run, created, 300);
-    expect([sizes(), provider.live]).toEqual([[300], []]);
-    expect(provider.batches[0]?.lines[0]).toMatchObject({ url: "/v1/chat/completions", body: { model: "m" } });
-    expect(provider.batches[0]?.lines[0]?.body).not.toHaveProperty("service_tier");
-    const { completed, saved_usd: savedUsd } = shownOf(batch).provider_batch;
-    expect(completed).toBe(300);
-    expect(savedUsd).toBeCloseTo(usdOf(300, BATCH_USD.live - BATCH_USD.batch), 9);
-    expect(await expectBill(run)).toBeCloseTo(usdOf(300, BATCH_USD.batch), 9);
-    const { output } = await resultsOf(run, batch);
-    const cost = usdOf(1, BATCH_USD.batch);
-    expect(output.get("c7")?.response?.body).toMatchObject({ service_tier: "default", usage: { cost } });
-    expect(batch.usage).toMatchObject({ input_tokens: 1_500, output_tokens: 1_500 });
-  });
+  it(
+    "goes through one batch of its provider, costs half, and says so in its object and in its lines",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun();
+      const created = await createBatch(run, linesOf(300), TIER);
+      expect(created).toMatchObject({ status: "validating", ...TIER, provider_batch: { completed: 0, saved_usd: 0 } });
+      const batch = await expectWhole(run, created, 300);
+      expect([sizes(), provider.live]).toEqual([[300], []]);
+      expect(provider.batches[0]?.lines[0]).toMatchObject({ url: "/v1/chat/completions", body: { model: "m" } });
+      expect(provider.batches[0]?.lines[0]?.body).not.toHaveProperty("service_tier");
+      const { completed, saved_usd: savedUsd } = shownOf(batch).provider_batch;
+      expect(completed).toBe(300);
+      expect(savedUsd).toBeCloseTo(usdOf(300, BATCH_USD.live - BATCH_USD.batch), 9);
+      expect(await expectBill(run)).toBeCloseTo(usdOf(300, BATCH_USD.batch), 9);
+      const { output } = await resultsOf(run, batch);
+      const cost = usdOf(1, BATCH_USD.batch);
+      expect(output.get("c7")?.response?.body).toMatchObject({ service_tier: "default", usage: { cost } });
+      expect(batch.usage).toMatchObject({ input_tokens: 1_500, output_tokens: 1_500 });
+    },
+  );
 
   it("is asked for by metadata too, for clients that can send no other field", async () => {
     const run = await openRun();

@@ -79,7 +79,7 @@ describe("fanout batch", () => {
     },
   );
 
-  it("creates embeddings too", async () => {
+  it("creates embeddings too", { tags: ["slow"] }, async () => {
     await folder.write("in.txt", "one\ntwo\n");
     const args = ["in.txt", "-o", "out.jsonl", "--endpoint", "/v1/embeddings", "--model", "sim/echo"];
     expect((await fanout(args)).status).toBe(0);

@@ -55,26 +55,30 @@ describe("fanout run", () => {
     ["best_of_n", { answers: 4, unverified: 0, held: expect.any(Number) }],
     ["debate", { rounds: 2, decided: expect.any(Boolean), verdicts: [expect.any(Object), expect.any(Object)] }],
     ["plan_execute_judge", { plans: expect.any(Number), results: expect.any(Array), answer: expect.any(String) }],
-  ])("runs %s, prints its result last, and says what it cost and how long it took", async (name, result) => {
-    const ended = await fanout([
-      "run",
-      join(WORKFLOWS, `${name}.mjs`),
-      "--budget",
-      "1",
-      "--model",
-      "sim/echo",
-      "--json",
-    ]);
-    expect([ended.status, ended.stderr.includes("✗")]).toEqual([0, false]);
-    const { run, cost_usd, agents, url, ...rest } = wholeOf(ended);
-    expect(rest).toMatchObject({ result, failures: [], completed: agents, failed: 0 });
-    expect((await world.send(new URL(url).pathname)).status).toBe(200);
-    const { status, budget } = await runOf(run);
-    expect([status, budget.usd.limit]).toEqual(["closed", 1]);
-    expect(cost_usd).toBeCloseTo(budget.usd.spent, 9);
-    expect(lastLine(ended.stderr)).toMatch(/^\d+ calls completed, 0 failed · <?\$[\d.]+ · \d+s · /);
-    expect(lastLine(ended.stderr).split(" · ").at(-1)).toBe(`${world.gateway.url}/ui/runs/${run}`);
-  });
+  ])(
+    "runs %s, prints its result last, and says what it cost and how long it took",
+    { tags: ["slow"] },
+    async (name, result) => {
+      const ended = await fanout([
+        "run",
+        join(WORKFLOWS, `${name}.mjs`),
+        "--budget",
+        "1",
+        "--model",
+        "sim/echo",
+        "--json",
+      ]);
+      expect([ended.status, ended.stderr.includes("✗")]).toEqual([0, false]);
+      const { run, cost_usd, agents, url, ...rest } = wholeOf(ended);
+      expect(rest).toMatchObject({ result, failures: [], completed: agents, failed: 0 });
+      expect((await world.send(new URL(url).pathname)).status).toBe(200);
+      const { status, budget } = await runOf(run);
+      expect([status, budget.usd.limit]).toEqual(["closed", 1]);
+      expect(cost_usd).toBeCloseTo(budget.usd.spent, 9);
+      expect(lastLine(ended.stderr)).toMatch(/^\d+ calls completed, 0 failed · <?\$[\d.]+ · \d+s · /);
+      expect(lastLine(ended.stderr).split(" · ").at(-1)).toBe(`${world.gateway.url}/ui/runs/${run}`);
+    },
+  );
 
   it.each(["find_verify_write", "review_panel", "map_reduce"])(
     "costs nothing when %s runs again from its first run",

@@ -73,7 +73,7 @@ async function ask(model: string, fields: Record<string, unknown> = {}, text = T
 }
 
 describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", (model) => {
-  it("writes the context once and reads it for every other call, and is charged so", async () => {
+  it("writes the context once and reads it for every other call, and is charged so", { tags: ["slow"] }, async () => {
     const { group, spent } = await ask(model);
     const bill = provider.bill();
     expect(bill.calls).toBe(COUNT);
@@ -113,7 +113,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("a batch on one context at %s", 
     },
   );
 
-  it("has another one lead if the first fails", async () => {
+  it("has another one lead if the first fails", { tags: ["slow"] }, async () => {
     failWith = (number) => (number === 0 ? 500 : null);
     await ask(model);
     expect([provider.bill().writeTokens, provider.bill().readTokens]).toEqual([TOKENS, TOKENS * (COUNT - 1)]);
@@ -166,7 +166,7 @@ describe("the marks", () => {
     ]);
   });
 
-  it("are in the system message if the text is", async () => {
+  it("are in the system message if the text is", { tags: ["slow"] }, async () => {
     const { token } = await gateway.openRun();
     const stored = await gateway.fetch("/contexts", { json: { text: TEXT }, token });
     const { id } = z.looseObject({ id: z.string() }).parse(await stored.json());
@@ -246,7 +246,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls that share a system messa
     expect(written()).toEqual(once);
   });
 
-  it("serves single calls from the second of a run on", async () => {
+  it("serves single calls from the second of a run on", { tags: ["slow"] }, async () => {
     const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: model });
     const query = async (prompt: string): Promise<void> => {
       const json = { prompt, system: SYSTEM, max_tokens: 16 };
@@ -281,7 +281,7 @@ describe.each(["claude/claude-x", "gpt/gpt-x"])("calls that share a system messa
   );
 });
 
-it("keys that name what calls share are no longer than OpenAI takes", async () => {
+it("keys that name what calls share are no longer than OpenAI takes", { tags: ["slow"] }, async () => {
   const text = TEXT.repeat(20);
   const { token } = await gateway.openRun({ max_parallel: 64, budget: { usd: 5 }, default_model: "gpt/gpt-x" });
   const stored = await gateway.fetch("/contexts", { json: { text }, token });

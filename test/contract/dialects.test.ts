@@ -59,7 +59,7 @@ const verifiersBatch = () =>
 const REFUSED = "up answered 400: the upstream was told to answer 400";
 
 describe.each(CLIENTS)("%s", (_, client, failed) => {
-  it("gets 60 answers in order, whichever ends first, and each failure at its index", async () => {
+  it("gets 60 answers in order, whichever ends first, and each failure at its index", { tags: ["slow"] }, async () => {
     const prompts = Array.from({ length: 60 }, (_, index) => {
       if (index % 10 === 3) return `{{status/400}} ${index}`;
       return `{{delay/${(60 - index) * 2}}} naïve 漢字 🦉\n"${index}" \\ \u2028`;

@@ -264,7 +264,7 @@ describe("a client that sends its whole body before it reads", () => {
     ["a wrong path", "/nowhere", {}, 404],
     ["a wrong method", "/batch", { method: "PUT" }, 405],
     ["a wrong content type", "/batch", { headers: { "content-type": "text/csv" } }, 415],
-  ])("can read the refusal of a body that has %s", async (_, path, request, status) => {
+  ])("can read the refusal of a body that has %s", { tags: ["slow"] }, async (_, path, request, status) => {
     const answers = await Promise.all(
       [1, 2, 3].map(() => run.send(path, { method: "POST", headers: json, body, ...request })),
     );

@@ -28,7 +28,7 @@ async function allOf(response: Response): Promise<LogLine[]> {
 const close = (run: RunAccess) => run.send(`/runs/${run.id}/close`, { method: "POST" });
 
 describe("GET /runs/:id/events", () => {
-  it("streams a run's events from its beginning, equal to its log, and ends with it", async () => {
+  it("streams a run's events from its beginning, equal to its log, and ends with it", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ default_model: "up-1" });
     const following = follow(run).then(allOf);
     await run.send("/batch", { json: { prompts: ["a", "{{status/503/first/1}} b"] } });

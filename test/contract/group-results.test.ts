@@ -189,7 +189,7 @@ async function* linesOf(response: Response): AsyncGenerator<string> {
 }
 
 describe("GET /groups/:id/report", () => {
-  it("has tables of agents, of failures with actions, and of measures", async () => {
+  it("has tables of agents, of failures with actions, and of measures", { tags: ["slow"] }, async () => {
     const items = [
       { id: "reviewer", prompt: "fine | <b>&co</b>\nsecond line" },
       { id: "tester", prompt: "{{status/400}}" },

@@ -94,14 +94,18 @@ describe("GET /groups/:id", () => {
     expect([answer.status, errorOf(answer).param]).toEqual([400, query.split("=")[0]]);
   });
 
-  it("returns, once the group has ended, exactly the reply of the request that opened it", async () => {
-    for (const style of ["bracket", "null", "settled", "dspy"]) {
-      const answer = await run.send("/batch", { json: { prompts: MIXED, error_style: style } });
-      const { id } = groupOf(answer);
-      const later = await run.send(`/groups/${id}`);
-      expect(later.text.trim()).toBe(answer.text.trim());
-    }
-  });
+  it(
+    "returns, once the group has ended, exactly the reply of the request that opened it",
+    { tags: ["slow"] },
+    async () => {
+      for (const style of ["bracket", "null", "settled", "dspy"]) {
+        const answer = await run.send("/batch", { json: { prompts: MIXED, error_style: style } });
+        const { id } = groupOf(answer);
+        const later = await run.send(`/groups/${id}`);
+        expect(later.text.trim()).toBe(answer.text.trim());
+      }
+    },
+  );
 
   it("returns for an asynchronous group the reply of a synchronous one", async () => {
     const { at } = await openGroup(run, { prompts: MIXED });

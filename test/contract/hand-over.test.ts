@@ -37,9 +37,13 @@ afterAll(async () => {
 });
 
 describe("a batch whose client disconnects", () => {
-  it.each(PLANS)("continues without it: every slot ends once, and is sent once ($name)", async (plan) => {
-    const { round, leftAt } = await handOver(world, `http://127.0.0.1:${splice.port}`, plan);
-    expect(leftAt).toBeLessThan(1);
-    expect(round).toMatchObject({ completed: SLOTS, calls: SLOTS, estimated: 0, faults: [] });
-  });
+  it.each(PLANS)(
+    "continues without it: every slot ends once, and is sent once ($name)",
+    { tags: ["slow"] },
+    async (plan) => {
+      const { round, leftAt } = await handOver(world, `http://127.0.0.1:${splice.port}`, plan);
+      expect(leftAt).toBeLessThan(1);
+      expect(round).toMatchObject({ completed: SLOTS, calls: SLOTS, estimated: 0, faults: [] });
+    },
+  );
 });

@@ -12,7 +12,7 @@ afterAll(() => gateway.stop());
 const query = z.object({ text: z.string() });
 const batch = z.object({ results: z.array(z.string()), errors: z.array(z.null()) });
 
-it("has commands that work with the two variables it names", async () => {
+it("has commands that work with the two variables it names", { tags: ["slow"] }, async () => {
   const reply = await fetch(`${gateway.url}/llms.txt`);
   expect(reply.headers.get("content-type")).toBe("text/plain; charset=utf-8");
   const page = await reply.text();

@@ -173,34 +173,38 @@ describe("GET /runs/:id/log", () => {
     },
   );
 
-  it("has the step of each call that names one, in each of its events, and no upstream request has it", async () => {
-    const run = await world.openRun({ default_model: "up-1" });
-    const at = (step: number, steps?: number) => (steps === undefined ? { step } : { step, steps });
-    await run.send("/query", { json: { prompt: "{{status/503/first/1}} lone", ...at(3, 20) } });
-    await run.send("/query", { json: { prompt: "open end", ...at(4) } });
-    await run.send("/query", { json: { prompt: "keyed", ...at(5, 20) }, headers: { "idempotency-key": "k" } });
-    const items = [{ prompt: "a", id: "named", ...at(6) }, { prompt: "b" }, { prompt: "c", ...at(8, 9) }];
-    await run.send("/batch", { json: { items, steps: 20 } });
-    await run.send("/batch", { json: { prompt: "alike", n: 2, ...at(10, 10) } });
-    const tasks = [
-      { id: "one", prompt: "d", ...at(11, 12) },
-      { id: "two", prompt: "e" },
-    ];
-    await run.send("/dag", { json: { tasks } });
-    const lines = await ownLog(run);
-    const stepsIn = (type: "attempt_started" | "attempt_ended" | "slot_completed") =>
-      only(lines, type).map(({ step, steps, item_id: id }) =>
-        [step, steps ?? null, ...(id === undefined ? [] : [id])].join(" "),
-      );
-    const batch = ["6 20 named", " ", "8 9"];
-    const once = ["3 20", "4 ", "5 20", ...batch, "10 10", "10 10", "11 12 one", "  two"].toSorted();
-    expect(stepsIn("slot_completed").toSorted()).toEqual(once);
-    for (const type of ["attempt_started", "attempt_ended"] as const)
-      expect(stepsIn(type).toSorted()).toEqual([...once, "3 20"].toSorted());
-    expect(only(lines, "retry_scheduled")).toMatchObject([{ step: 3, steps: 20 }]);
-    expect(sent).toHaveLength(11);
-    for (const body of sent) expect(body).not.toMatch(/"steps?"/);
-  });
+  it(
+    "has the step of each call that names one, in each of its events, and no upstream request has it",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.openRun({ default_model: "up-1" });
+      const at = (step: number, steps?: number) => (steps === undefined ? { step } : { step, steps });
+      await run.send("/query", { json: { prompt: "{{status/503/first/1}} lone", ...at(3, 20) } });
+      await run.send("/query", { json: { prompt: "open end", ...at(4) } });
+      await run.send("/query", { json: { prompt: "keyed", ...at(5, 20) }, headers: { "idempotency-key": "k" } });
+      const items = [{ prompt: "a", id: "named", ...at(6) }, { prompt: "b" }, { prompt: "c", ...at(8, 9) }];
+      await run.send("/batch", { json: { items, steps: 20 } });
+      await run.send("/batch", { json: { prompt: "alike", n: 2, ...at(10, 10) } });
+      const tasks = [
+        { id: "one", prompt: "d", ...at(11, 12) },
+        { id: "two", prompt: "e" },
+      ];
+      await run.send("/dag", { json: { tasks } });
+      const lines = await ownLog(run);
+      const stepsIn = (type: "attempt_started" | "attempt_ended" | "slot_completed") =>
+        only(lines, type).map(({ step, steps, item_id: id }) =>
+          [step, steps ?? null, ...(id === undefined ? [] : [id])].join(" "),
+        );
+      const batch = ["6 20 named", " ", "8 9"];
+      const once = ["3 20", "4 ", "5 20", ...batch, "10 10", "10 10", "11 12 one", "  two"].toSorted();
+      expect(stepsIn("slot_completed").toSorted()).toEqual(once);
+      for (const type of ["attempt_started", "attempt_ended"] as const)
+        expect(stepsIn(type).toSorted()).toEqual([...once, "3 20"].toSorted());
+      expect(only(lines, "retry_scheduled")).toMatchObject([{ step: 3, steps: 20 }]);
+      expect(sent).toHaveLength(11);
+      for (const body of sent) expect(body).not.toMatch(/"steps?"/);
+    },
+  );
 
   it("is not told a step above the steps, nor a step of a tool", async () => {
     const run = await world.openRun({ default_model: "up-1" });

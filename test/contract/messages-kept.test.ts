@@ -133,7 +133,7 @@ describe("the message of each provider of OpenAI's protocol", () => {
     expect([provider.live, provider.batches.length]).toEqual([[], CHATS.length]);
   });
 
-  it("comes whole from a pull worker", async () => {
+  it("comes whole from a pull worker", { tags: ["slow"] }, async () => {
     const run = await world.openRun({ budget: { calls: 1_000, usd: 100 } });
     const claimed = z.looseObject({ items: z.tuple([z.looseObject({ lease_id: z.string() })]) });
     for (const speaker of CHATS) {

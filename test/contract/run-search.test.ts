@@ -69,29 +69,33 @@ async function allListed(search: string, more = ""): Promise<{ ids: string[]; ru
 }
 
 describe("GET /runs?search=", () => {
-  it("finds runs by a text in their name, a prompt, an answer or an error of their calls, newest first", async () => {
-    const [text, since] = [word(), fromNow()];
-    const named = await world.openRun({ name: `about ${text}` });
-    const prompted = await world.openRun({ default_model: "up-1" });
-    await prompted.send("/batch", { json: { prompts: ["a", `Where is ${text.toUpperCase()}, "quoted"?`] } });
-    const answered = await world.openRun({ default_model: "up-1" });
-    // What all calls of a batch share is stored once.
-    await answered.send("/batch", { json: { items: [{ prompt: "b" }], system: `Mind ${text}.` } });
-    const failed = await world.openRun({ default_model: "up-1" });
-    await failed.send("/batch", { json: { items: [{ id: `item ${text}`, prompt: "c" }] } });
-    const none = await world.openRun({ default_model: "up-1" });
-    await none.send("/batch", { json: { prompts: ["none of it"] } });
-    const page = await listed(text, since);
-    expect(page.data.map(({ id, match: { where, index } }) => [id, where, index])).toEqual([
-      [failed.id, "name", 0],
-      [answered.id, "prompt", 0],
-      [prompted.id, "prompt", 1],
-      [named.id, "name", null],
-    ]);
-    expect(page.data[2]?.match.excerpt).toBe(`Where is ${text.toUpperCase()}, "quoted"?`);
-    expect([page.has_more, page.search.older, page.search.in_part]).toEqual([false, 0, []]);
-    expect(page.search.runs).toBeGreaterThanOrEqual(5);
-  });
+  it(
+    "finds runs by a text in their name, a prompt, an answer or an error of their calls, newest first",
+    { tags: ["slow"] },
+    async () => {
+      const [text, since] = [word(), fromNow()];
+      const named = await world.openRun({ name: `about ${text}` });
+      const prompted = await world.openRun({ default_model: "up-1" });
+      await prompted.send("/batch", { json: { prompts: ["a", `Where is ${text.toUpperCase()}, "quoted"?`] } });
+      const answered = await world.openRun({ default_model: "up-1" });
+      // What all calls of a batch share is stored once.
+      await answered.send("/batch", { json: { items: [{ prompt: "b" }], system: `Mind ${text}.` } });
+      const failed = await world.openRun({ default_model: "up-1" });
+      await failed.send("/batch", { json: { items: [{ id: `item ${text}`, prompt: "c" }] } });
+      const none = await world.openRun({ default_model: "up-1" });
+      await none.send("/batch", { json: { prompts: ["none of it"] } });
+      const page = await listed(text, since);
+      expect(page.data.map(({ id, match: { where, index } }) => [id, where, index])).toEqual([
+        [failed.id, "name", 0],
+        [answered.id, "prompt", 0],
+        [prompted.id, "prompt", 1],
+        [named.id, "name", null],
+      ]);
+      expect(page.data[2]?.match.excerpt).toBe(`Where is ${text.toUpperCase()}, "quoted"?`);
+      expect([page.has_more, page.search.older, page.search.in_part]).toEqual([false, 0, []]);
+      expect(page.search.runs).toBeGreaterThanOrEqual(5);
+    },
+  );
 
   it("finds texts of answers and of errors that the prompt does not have", async () => {
     const run = await world.openRun({ default_model: "up-1" });

@@ -89,7 +89,7 @@ describe("npm start", () => {
     expect(gateway.printed()).toMatch(/UPSTREAMS\.sim\.kind/);
   });
 
-  it("reports that the port is in use and how to choose another", async () => {
+  it("reports that the port is in use and how to choose another", { tags: ["slow"] }, async () => {
     const other = await startScriptedGateway((_, reply) => sendJson(reply, 200, {}));
     const port = new URL(other.url).port;
     const gateway = start({}, { PORT: port });

@@ -170,22 +170,26 @@ return ends`,
     expect(seen).toHaveLength(1);
   });
 
-  it("closes the connection of a cancelled task, and sends its query once more if it is awaited again", async () => {
-    let closed = false;
-    const { printed, seen } = await python(
-      `
+  it(
+    "closes the connection of a cancelled task, and sends its query once more if it is awaited again",
+    { tags: ["slow"] },
+    async () => {
+      let closed = false;
+      const { printed, seen } = await python(
+        `
 query = llm_query("p")
 try:
     await asyncio.wait_for(query, 0.5)
 except asyncio.TimeoutError:
     return await query`,
-      (request, reply) => {
-        if (closed) return echo(request, reply);
-        return reply.once("close", () => (closed = true));
-      },
-    );
-    expect([printed, seen.length]).toEqual(["echo p", 2]);
-  });
+        (request, reply) => {
+          if (closed) return echo(request, reply);
+          return reply.once("close", () => (closed = true));
+        },
+      );
+      expect([printed, seen.length]).toEqual(["echo p", 2]);
+    },
+  );
 
   it("ends a task that is cancelled in the moment in which its answer comes", async () => {
     const { printed } = await python(
@@ -263,7 +267,7 @@ return seen`,
     expect(printed).toEqual(["late", "late", "late"]);
   });
 
-  it("refuses a token or a key that would add a header, and sends nothing", async () => {
+  it("refuses a token or a key that would add a header, and sends nothing", { tags: ["slow"] }, async () => {
     gateway = await startScriptedGateway(echo);
     const env = { FANOUT_URL: gateway.url, FANOUT_TOKEN: "t" };
     const program = `

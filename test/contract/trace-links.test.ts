@@ -232,7 +232,7 @@ describe(HEADER, () => {
     },
   );
 
-  it("is absent if runs are not exported", async () => {
+  it("is absent if runs are not exported", { tags: ["slow"] }, async () => {
     const world = await startWorld();
     onTestFinished(() => world.stop());
     const client = new Client();

@@ -79,7 +79,7 @@ const CASES = [
 ];
 
 describe.each(Object.entries(FRAMINGS))("an answer that arrives %s", (_, sizes) => {
-  it.each(CASES)("$name", async ({ shape, isEdited }) => {
+  it.each(CASES)("$name", { tags: ["slow"] }, async ({ shape, isEdited }) => {
     const at = isEdited ? editing : { world, token };
     serve(shape, sizes, at.world);
     const { asked, got, ended } = await exchange(shape, at);

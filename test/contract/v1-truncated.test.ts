@@ -53,37 +53,41 @@ function isWhole(bytes: Buffer, at: number): boolean {
 }
 
 describe.each(Object.entries(FRAMINGS))("an answer that arrives %s", (_, { bytes, serve }) => {
-  it("never looks like a clean 200, wherever it is cut, and its attempt stays charged as truncated", async () => {
-    const run = await world.gateway.openRun({ max_parallel: 0 });
-    const asked = Array.from(bytes.keys()).filter((at) => !isWhole(bytes, at));
-    expect(asked.length).toBeGreaterThan(100);
-    const handler: ByteHandler = async ({ body }, reply) => {
-      const { seed } = JSON.parse(body.toString());
-      await serve(reply, bytes.subarray(0, seed));
-    };
-    world.upstream.serve(handler);
-    const wrong: number[] = [];
-    for (let from = 0; from < asked.length; from += 16) {
-      await Promise.all(
-        asked.slice(from, from + 16).map(async (at) => {
-          const request = `{"model":"up-1","messages":[{"role":"user","content":"q"}],"seed":${at}}`;
-          const call = post(world.gateway, "/v1/chat/completions", run.token, request);
-          // The connection may break off before its status line has gone out.
-          const status = await call.response.then(
-            ({ statusCode }) => statusCode,
-            () => 200,
-          );
-          const { ended } = await call.body;
-          if (status === 200 ? ended : status !== 502) wrong.push(at);
-        }),
-      );
-    }
-    expect(wrong).toEqual([]);
-    const attempts = async () =>
-      (await logOf(world.gateway, run)).filter(({ event_type }) => event_type === "attempt_ended");
-    await expect.poll(async () => (await attempts()).length).toBe(asked.length);
-    for (const line of await attempts()) {
-      expect(line).toMatchObject({ outcome: "unknown", code: "upstream_truncated", estimated: true });
-    }
-  });
+  it(
+    "never looks like a clean 200, wherever it is cut, and its attempt stays charged as truncated",
+    { tags: ["slow"] },
+    async () => {
+      const run = await world.gateway.openRun({ max_parallel: 0 });
+      const asked = Array.from(bytes.keys()).filter((at) => !isWhole(bytes, at));
+      expect(asked.length).toBeGreaterThan(100);
+      const handler: ByteHandler = async ({ body }, reply) => {
+        const { seed } = JSON.parse(body.toString());
+        await serve(reply, bytes.subarray(0, seed));
+      };
+      world.upstream.serve(handler);
+      const wrong: number[] = [];
+      for (let from = 0; from < asked.length; from += 16) {
+        await Promise.all(
+          asked.slice(from, from + 16).map(async (at) => {
+            const request = `{"model":"up-1","messages":[{"role":"user","content":"q"}],"seed":${at}}`;
+            const call = post(world.gateway, "/v1/chat/completions", run.token, request);
+            // The connection may break off before its status line has gone out.
+            const status = await call.response.then(
+              ({ statusCode }) => statusCode,
+              () => 200,
+            );
+            const { ended } = await call.body;
+            if (status === 200 ? ended : status !== 502) wrong.push(at);
+          }),
+        );
+      }
+      expect(wrong).toEqual([]);
+      const attempts = async () =>
+        (await logOf(world.gateway, run)).filter(({ event_type }) => event_type === "attempt_ended");
+      await expect.poll(async () => (await attempts()).length).toBe(asked.length);
+      for (const line of await attempts()) {
+        expect(line).toMatchObject({ outcome: "unknown", code: "upstream_truncated", estimated: true });
+      }
+    },
+  );
 });

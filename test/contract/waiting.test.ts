@@ -112,7 +112,7 @@ const isWait = (value: unknown): boolean =>
 const BLOCKED = [{ upstream: "up", key: null, reason: "invalid_key", since: expect.stringMatching(/Z$/) }];
 
 describe("a batch with a deadline that its key cannot keep", () => {
-  it("fails what is queued at once, with the time until it could start", async () => {
+  it("fails what is queued at once, with the time until it could start", { tags: ["slow"] }, async () => {
     // Six calls a minute: the bucket admits six at once, and then one every ten seconds.
     const { openRun } = await startPlace(new OpenAiLimiter({ requestsPerMinute: 6, tokensPerMinute: 1e9 }));
     const client = await openRun();
@@ -178,7 +178,7 @@ describe("a batch on a wrong key", () => {
     },
   );
 
-  it("warns the operator on the gateway's terminal, in the provider's words", async () => {
+  it("warns the operator on the gateway's terminal, in the provider's words", { tags: ["slow"] }, async () => {
     const { openRun, output } = await startPlace(stoppingLimiter("invalid_api_key", 0));
     const client = await openRun();
     await stopped(client, await client.openBatch(names(20)), 20);

@@ -307,7 +307,7 @@ it("refuses what the binding has not, and names where it is", async () => {
   expect(text).toContain("has chats and embeddings only");
 });
 
-it("says what is missing where a Worker has no such binding", async () => {
+it("says what is missing where a Worker has no such binding", { tags: ["slow"] }, async () => {
   const bare = await startGateway({ vars: { UPSTREAMS: await blockOf(), DEFAULT_MODEL: OLDER } });
   try {
     const run = await bare.openRun({ budget: { usd: 1 } });

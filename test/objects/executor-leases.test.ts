@@ -137,27 +137,31 @@ describe.each(CLAIMED)("$kind that has a socket", ({ executor, claim }) => {
     await untilMadeByLanes(run);
   });
 
-  it("loses what it does not name, once the reply that granted it cannot be on its way", async () => {
-    const { run, attemptIds } = await claimed("lacks");
-    const socket = await hold(run, owner);
-    const signals = signalsOf(socket);
-    const [kept = ""] = attemptIds;
-    socket.send(JSON.stringify({ ...owner, holds: [kept] }));
-    await expect.poll(() => heldIn(signals())).toHaveLength(1);
-    await age(run, LEASE_TTL_MS - 1);
-    expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 4 });
-    skipTime(1);
-    socket.send(JSON.stringify({ ...owner, holds: [kept] }));
-    await expect.poll(signals).toHaveLength(2);
-    await runDurableObjectAlarm(run.object);
-    expect((await run.budget()).calls.spent).toBeGreaterThanOrEqual(3);
-    skipTime(CALL_SOCKET_AFTER_MS);
-    socket.close(ENDED_CODE);
-    await untilMadeByLanes(run);
-    expect((await run.object.results(1, 0)).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, 1, 1]);
-  });
+  it(
+    "loses what it does not name, once the reply that granted it cannot be on its way",
+    { tags: ["slow"] },
+    async () => {
+      const { run, attemptIds } = await claimed("lacks");
+      const socket = await hold(run, owner);
+      const signals = signalsOf(socket);
+      const [kept = ""] = attemptIds;
+      socket.send(JSON.stringify({ ...owner, holds: [kept] }));
+      await expect.poll(() => heldIn(signals())).toHaveLength(1);
+      await age(run, LEASE_TTL_MS - 1);
+      expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 4 });
+      skipTime(1);
+      socket.send(JSON.stringify({ ...owner, holds: [kept] }));
+      await expect.poll(signals).toHaveLength(2);
+      await runDurableObjectAlarm(run.object);
+      expect((await run.budget()).calls.spent).toBeGreaterThanOrEqual(3);
+      skipTime(CALL_SOCKET_AFTER_MS);
+      socket.close(ENDED_CODE);
+      await untilMadeByLanes(run);
+      expect((await run.object.results(1, 0)).map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, 1, 1]);
+    },
+  );
 
-  it("and has ended loses its attempts at once, and lanes make them", async () => {
+  it("and has ended loses its attempts at once, and lanes make them", { tags: ["slow"] }, async () => {
     const { run } = await claimed("ended");
     const socket = await hold(run, owner);
     skipTime(CALL_SOCKET_AFTER_MS);

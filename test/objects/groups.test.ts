@@ -323,6 +323,7 @@ describe("under load", () => {
 
   it.each(["in memory", "in rows only"])(
     "that has ended, %s, is looked at without a read of its slots",
+    { tags: ["slow"] },
     async (where) => {
       const run = await openRun({ max_parallel: 8 });
       const first = { prompts: prompts(20), model: `up/key/looked-${where.length}/status/500/first/1` };

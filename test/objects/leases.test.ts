@@ -38,30 +38,36 @@ describe("a lane", () => {
     expectSettled(await run.budget(), answer.usage.cost);
   });
 
-  it("that is lost has its attempts charged as estimates and retried after their leases expire", async () => {
-    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const model = "up/key/lost-lane/latch/lost-lane";
-    const batch = batchOnLanes(run, { prompts: prompts(9), model, max_tokens: 50 });
-    await untilInFlight("lost-lane", 6);
-    await crash(env.LANE.getByName(`${run.id}/0`));
-    // Its attempts end at the upstream, and no lane gets the answers.
-    await openLatch("lost-lane");
-    await untilInFlight("lost-lane", 0);
-    skipTime(LEASE_TTL_MS);
-    await runDurableObjectAlarm(run.object);
-    const answer = await batch;
-    expectWhole(answer, prompts(9));
-    expect(answer.items.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, 2, 2, 1, 1, 1]);
-    expect(answer.items.map(({ estimated }) => estimated)).toEqual(answer.items.map(({ attempts }) => attempts === 2));
-    const { requests, sends } = await upstreamStats("lost-lane");
-    expect(requests).toBe(15);
-    expect(Math.max(...Object.values(sends))).toBe(2);
-    const budget = await run.budget();
-    expectSettled(budget, answer.usage.cost);
-    expect(budget.calls.spent).toBe(15);
-    // Six lost attempts at their whole reservation: 50 completion tokens each.
-    expect(budget.completion_tokens.spent).toBeGreaterThan(6 * 50);
-  });
+  it(
+    "that is lost has its attempts charged as estimates and retried after their leases expire",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+      const model = "up/key/lost-lane/latch/lost-lane";
+      const batch = batchOnLanes(run, { prompts: prompts(9), model, max_tokens: 50 });
+      await untilInFlight("lost-lane", 6);
+      await crash(env.LANE.getByName(`${run.id}/0`));
+      // Its attempts end at the upstream, and no lane gets the answers.
+      await openLatch("lost-lane");
+      await untilInFlight("lost-lane", 0);
+      skipTime(LEASE_TTL_MS);
+      await runDurableObjectAlarm(run.object);
+      const answer = await batch;
+      expectWhole(answer, prompts(9));
+      expect(answer.items.map(({ attempts }) => attempts)).toEqual([2, 2, 2, 2, 2, 2, 1, 1, 1]);
+      expect(answer.items.map(({ estimated }) => estimated)).toEqual(
+        answer.items.map(({ attempts }) => attempts === 2),
+      );
+      const { requests, sends } = await upstreamStats("lost-lane");
+      expect(requests).toBe(15);
+      expect(Math.max(...Object.values(sends))).toBe(2);
+      const budget = await run.budget();
+      expectSettled(budget, answer.usage.cost);
+      expect(budget.calls.spent).toBe(15);
+      // Six lost attempts at their whole reservation: 50 completion tokens each.
+      expect(budget.completion_tokens.spent).toBeGreaterThan(6 * 50);
+    },
+  );
 });
 
 describe("a crash of everything", () => {

@@ -380,7 +380,7 @@ describe("a permit that reaches nobody, because its Worker's socket breaks", () 
   const socketsOf = (run: TestRun): Promise<WebSocket[]> =>
     runInDurableObject(run.object, (_, ctx) => ctx.getWebSockets());
 
-  it("goes back at once, and its call goes on when its Worker comes back", async () => {
+  it("goes back at once, and its call goes on when its Worker comes back", { tags: ["slow"] }, async () => {
     const run = await fullRun();
     const { permit } = workersCall(run, "away");
     await expect.poll(async () => (await socketsOf(run)).length).toBe(1);

@@ -10,7 +10,7 @@ import { logOf, ofType } from "../support/objects-log.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("a lane that is lost", () => {
-  it("has its slots retried by default", async () => {
+  it("has its slots retried by default", { tags: ["slow"] }, async () => {
     const run = await openRun({ max_parallel: 2, budget: { usd: 1 } });
     const batch = batchOnLanes(run, {
       prompts: prompts(3),

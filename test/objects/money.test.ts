@@ -3,20 +3,24 @@ import type { BudgetDocument } from "../../src/contract/runs.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 
 describe("the ledger after a batch", () => {
-  it("has spent what the calls cost and reserves nothing if a third of them failed and were retried", async () => {
-    const run = await openRun({ budget: { usd: 1 }, max_parallel: 30 });
-    const answer = await run.batch({ prompts: prompts(60), model: "up/key/again/status/500/first/1/percent/33" });
-    expect(answer.status).toBe("completed");
-    const retried = answer.items.filter(({ attempts }) => attempts === 2).length;
-    expect(retried).toBeGreaterThan(5);
-    const { budget, metrics } = await run.document();
-    expectSettled(budget, answer.usage.cost);
-    expect(answer.usage.cost).toBeCloseTo(sum(answer.items.map(({ usage }) => usage?.cost ?? 0)), 9);
-    // Upstream errors are not billed, but each is an attempt that was answered.
-    expect(budget.calls.spent).toBe(60 + retried);
-    expect(metrics).toMatchObject({ attempts: 60 + retried, retries: retried, success_rate: 1 });
-    expect((await upstreamStats("again")).requests).toBe(60 + retried);
-  });
+  it(
+    "has spent what the calls cost and reserves nothing if a third of them failed and were retried",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ budget: { usd: 1 }, max_parallel: 30 });
+      const answer = await run.batch({ prompts: prompts(60), model: "up/key/again/status/500/first/1/percent/33" });
+      expect(answer.status).toBe("completed");
+      const retried = answer.items.filter(({ attempts }) => attempts === 2).length;
+      expect(retried).toBeGreaterThan(5);
+      const { budget, metrics } = await run.document();
+      expectSettled(budget, answer.usage.cost);
+      expect(answer.usage.cost).toBeCloseTo(sum(answer.items.map(({ usage }) => usage?.cost ?? 0)), 9);
+      // Upstream errors are not billed, but each is an attempt that was answered.
+      expect(budget.calls.spent).toBe(60 + retried);
+      expect(metrics).toMatchObject({ attempts: 60 + retried, retries: retried, success_rate: 1 });
+      expect((await upstreamStats("again")).requests).toBe(60 + retried);
+    },
+  );
 
   it("charges a truncated answer at its reservation, marked as an estimate, and the next attempt separately", async () => {
     const run = await openRun({ budget: { usd: 1 } });

@@ -19,25 +19,29 @@ import { watchObjects } from "../support/objects-watch.ts";
 watchObjects();
 
 describe("a run that was restarted", () => {
-  it("retries attempts at once that were lost with their lanes, and charges the lost ones", async () => {
-    const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
-    const batch = batchOnLanes(run, {
-      prompts: prompts(12),
-      model: "up/key/recalled-all/latch/recalled-all",
-      max_tokens: 50,
-    });
-    await untilInFlight("recalled-all", 6);
-    await abortAllDurableObjects();
-    await openLatch("recalled-all");
-    // Without replies of its lanes the run would wait for the ends of the leases, which this test does not bring forward.
-    const timeout = FOUND_LEASE_TTL_MS / 2;
-    await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status, { timeout }).toBe("completed");
-    const answer = await batch;
-    expectWhole(answer, prompts(12));
-    expect(answer.items.filter(({ estimated }) => estimated)).toHaveLength(6);
-    expect((await upstreamStats("recalled-all")).requests).toBe(18);
-    expectSettled(await run.budget(), answer.usage.cost);
-  });
+  it(
+    "retries attempts at once that were lost with their lanes, and charges the lost ones",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
+      const batch = batchOnLanes(run, {
+        prompts: prompts(12),
+        model: "up/key/recalled-all/latch/recalled-all",
+        max_tokens: 50,
+      });
+      await untilInFlight("recalled-all", 6);
+      await abortAllDurableObjects();
+      await openLatch("recalled-all");
+      // Without replies of its lanes the run would wait for the ends of the leases, which this test does not bring forward.
+      const timeout = FOUND_LEASE_TTL_MS / 2;
+      await expect.poll(async () => (await run.object.waitGroup(1, 0))?.status, { timeout }).toBe("completed");
+      const answer = await batch;
+      expectWhole(answer, prompts(12));
+      expect(answer.items.filter(({ estimated }) => estimated)).toHaveLength(6);
+      expect((await upstreamStats("recalled-all")).requests).toBe(18);
+      expectSettled(await run.budget(), answer.usage.cost);
+    },
+  );
 
   it("loses nothing of a client's Worker, which no crash of objects ends", async () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });

@@ -65,7 +65,7 @@ async function costOf<T>(run: TestRun, work: () => Promise<T>): Promise<{ result
 }
 
 describe("a retry", () => {
-  it("stores its own call's end, and none of the calls and answers that it keeps", async () => {
+  it("stores its own call's end, and none of the calls and answers that it keeps", { tags: ["slow"] }, async () => {
     const run = await openRun({ budget: { usd: 10 } });
     const params = { stop: [`no such ${"word ".repeat(20_000)}`] };
     const first = await batchOf(run, itemsOf([2], "one"), { params });

@@ -32,28 +32,32 @@ async function age(run: TestRun): Promise<void> {
   });
 }
 
-it("a list says of a run whose rows newer code has written that it did, and takes off the one that has no rows", async () => {
-  const runs = [];
-  for (let n = 0; n < 4; n++) runs.push(await openRun({ name: `listed ${n}` }));
-  const [first, newer, emptied, last] = runs;
-  if (first === undefined || newer === undefined || emptied === undefined || last === undefined)
-    throw new Error("no runs");
-  await runInDurableObject(newer.object, (_, { storage }) => {
-    storage.sql.exec("UPDATE meta SET value = '99' WHERE key = 'schema'");
-  });
-  await crash(newer.object);
-  await runInDurableObject(emptied.object, async (_, { storage }) => {
-    await storage.deleteAlarm();
-    await storage.deleteAll();
-  });
-  await crash(emptied.object);
-  await age(emptied);
-  const errors = vi.spyOn(console, "error").mockImplementation(() => {});
-  const seen = await listed();
-  expect(runs.map(({ id }) => seen.get(id))).toEqual(["document", "newer_storage", "deleted", "document"]);
-  await expect.poll(async () => (await listed()).has(emptied.id)).toBe(false);
-  expect((await listed()).get(newer.id)).toBe("newer_storage");
-  errors.mockRestore();
-  // The files after this one have the same list.
-  await directoryOf(env, { id: newer.id, holder: null }).forget(newer.id);
-});
+it(
+  "a list says of a run whose rows newer code has written that it did, and takes off the one that has no rows",
+  { tags: ["slow"] },
+  async () => {
+    const runs = [];
+    for (let n = 0; n < 4; n++) runs.push(await openRun({ name: `listed ${n}` }));
+    const [first, newer, emptied, last] = runs;
+    if (first === undefined || newer === undefined || emptied === undefined || last === undefined)
+      throw new Error("no runs");
+    await runInDurableObject(newer.object, (_, { storage }) => {
+      storage.sql.exec("UPDATE meta SET value = '99' WHERE key = 'schema'");
+    });
+    await crash(newer.object);
+    await runInDurableObject(emptied.object, async (_, { storage }) => {
+      await storage.deleteAlarm();
+      await storage.deleteAll();
+    });
+    await crash(emptied.object);
+    await age(emptied);
+    const errors = vi.spyOn(console, "error").mockImplementation(() => {});
+    const seen = await listed();
+    expect(runs.map(({ id }) => seen.get(id))).toEqual(["document", "newer_storage", "deleted", "document"]);
+    await expect.poll(async () => (await listed()).has(emptied.id)).toBe(false);
+    expect((await listed()).get(newer.id)).toBe("newer_storage");
+    errors.mockRestore();
+    // The files after this one have the same list.
+    await directoryOf(env, { id: newer.id, holder: null }).forget(newer.id);
+  },
+);

@@ -200,32 +200,36 @@ describe("callers that wait", () => {
     await expect.poll(waiting).toEqual([expect.objectContaining({ type: "reply" })]);
   });
 
-  it("for permits hold no call open and set no timer, and lose nothing when the run's object sleeps", async () => {
-    const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
-    const asked = prompts(16);
-    const answers = await early(async () => {
-      const queries = asked.map((prompt) => run.query({ prompt, model: "up/key/parked/latch/parked" }));
-      await untilInFlight("parked", 4);
-      // Four hold their permits, twelve wait for one.
-      await untilSockets(run, 16);
-      await expect.poll(() => watched(run.id).timers.size).toBe(0);
-      await evictDurableObject(run.object);
-      // What wakes it learns of the calls that wait by their sockets alone.
-      await letThrough("parked", 4);
-      await expect.poll(async () => (await upstreamStats("parked")).requests).toBe(8);
-      // The other eight wait once more, at the sockets that they have.
-      await expect.poll(() => watched(run.id).timers.size).toBe(0);
-      await openLatch("parked");
-      return Promise.all(queries);
-    });
-    expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
-    expect((await upstreamStats("parked")).requests).toBe(16);
-    expectSettled(
-      await run.budget(),
-      answers.reduce((total, { usage }) => total + usage.cost, 0),
-    );
-    expect((await run.document()).stats).toMatchObject({ total_queries: 16, pending_queries: 0 });
-  });
+  it(
+    "for permits hold no call open and set no timer, and lose nothing when the run's object sleeps",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ max_parallel: 4, budget: { usd: 1 } });
+      const asked = prompts(16);
+      const answers = await early(async () => {
+        const queries = asked.map((prompt) => run.query({ prompt, model: "up/key/parked/latch/parked" }));
+        await untilInFlight("parked", 4);
+        // Four hold their permits, twelve wait for one.
+        await untilSockets(run, 16);
+        await expect.poll(() => watched(run.id).timers.size).toBe(0);
+        await evictDurableObject(run.object);
+        // What wakes it learns of the calls that wait by their sockets alone.
+        await letThrough("parked", 4);
+        await expect.poll(async () => (await upstreamStats("parked")).requests).toBe(8);
+        // The other eight wait once more, at the sockets that they have.
+        await expect.poll(() => watched(run.id).timers.size).toBe(0);
+        await openLatch("parked");
+        return Promise.all(queries);
+      });
+      expect(answers.map(({ text, attempts }) => [text, attempts])).toEqual(asked.map((prompt) => [prompt, 1]));
+      expect((await upstreamStats("parked")).requests).toBe(16);
+      expectSettled(
+        await run.budget(),
+        answers.reduce((total, { usage }) => total + usage.cost, 0),
+      );
+      expect((await run.document()).stats).toMatchObject({ total_queries: 16, pending_queries: 0 });
+    },
+  );
 
   it("for permits get their refusal over their sockets when the run ends", async () => {
     const run = await openRun({ max_parallel: 1 });

@@ -209,21 +209,25 @@ describe("a large batch with on_budget: refuse", () => {
   it.each([
     ["nothing", 0, { stagePages: 0, writes: 0 }],
     ["what fits, and drops it,", 100, { stagePages: 6, writes: 6 }],
-  ])("whose floor never fits stores %s if %i of its 200 calls fit", MANY_CALLS, async (_, calls, most) => {
-    const run = await openRun({ budget: { calls } });
-    const writes = countedWrites();
-    const refused = await run.post("/batch", { ...large, model: "up/key/never-fits" });
-    expect([refused.status, await refused.json()]).toEqual([
-      422,
-      { error: expect.objectContaining({ code: "infeasible", dimension: "calls", limit: calls }) },
-    ]);
-    const { stagePages = 0 } = watched(run.id).calls;
-    expect(stagePages).toBeLessThanOrEqual(most.stagePages);
-    expect(writes.count).toBeLessThanOrEqual(most.writes);
-    expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
-    expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
-    expect((await upstreamStats("never-fits")).requests).toBe(0);
-  });
+  ])(
+    "whose floor never fits stores %s if %i of its 200 calls fit",
+    { tags: ["slow"], ...MANY_CALLS },
+    async (_, calls, most) => {
+      const run = await openRun({ budget: { calls } });
+      const writes = countedWrites();
+      const refused = await run.post("/batch", { ...large, model: "up/key/never-fits" });
+      expect([refused.status, await refused.json()]).toEqual([
+        422,
+        { error: expect.objectContaining({ code: "infeasible", dimension: "calls", limit: calls }) },
+      ]);
+      const { stagePages = 0 } = watched(run.id).calls;
+      expect(stagePages).toBeLessThanOrEqual(most.stagePages);
+      expect(writes.count).toBeLessThanOrEqual(most.writes);
+      expect((await env.FILES.list({ prefix: `${run.id}/` })).objects).toEqual([]);
+      expect(await rowCounts(run)).toMatchObject({ grp: 0, page: 0, slot: 0 });
+      expect((await upstreamStats("never-fits")).requests).toBe(0);
+    },
+  );
 
   it(
     "whose floor fits is opened, and its key brings its answer when nothing is left of the budget",

@@ -14,7 +14,7 @@ meterObjects();
 
 const QUERIES = 64;
 
-it("a page that looks on while calls are at the upstream holds no object", async () => {
+it("a page that looks on while calls are at the upstream holds no object", { tags: ["slow"] }, async () => {
   resetMeter();
   const key = "awake-page";
   const run = await openRun({ max_parallel: 8, budget: { usd: 1 } });

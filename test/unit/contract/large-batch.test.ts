@@ -184,14 +184,18 @@ describe("a large body", () => {
     expect(hasLabels({ items: [{ prompt: "a" }, { prompt: "b" }], steps: 2 })).toBeUndefined();
   });
 
-  it("is refused at its first call that is refused, with its place, however many values it has", () => {
-    const unit = { id: "a", prompt: "p", max_tokens: 1, priority: "low", tier: "P1", timeout_ms: 1 };
-    const items = (fault: object) => [...Array.from({ length: 30_000 }, () => unit), { ...unit, ...fault }];
-    const read = (fault: object) => readBatch(encoder.encode(JSON.stringify({ items: items(fault) })));
-    expect(read({}).ok).toBe(true);
-    expect(read({ max_tokens: 0 })).toMatchObject({ ok: false, reason: { param: "items[30000].max_tokens" } });
-    expect(read({ promt: "x" })).toMatchObject({ ok: false, reason: { param: "items[30000].promt" } });
-  });
+  it(
+    "is refused at its first call that is refused, with its place, however many values it has",
+    { tags: ["slow"] },
+    () => {
+      const unit = { id: "a", prompt: "p", max_tokens: 1, priority: "low", tier: "P1", timeout_ms: 1 };
+      const items = (fault: object) => [...Array.from({ length: 30_000 }, () => unit), { ...unit, ...fault }];
+      const read = (fault: object) => readBatch(encoder.encode(JSON.stringify({ items: items(fault) })));
+      expect(read({}).ok).toBe(true);
+      expect(read({ max_tokens: 0 })).toMatchObject({ ok: false, reason: { param: "items[30000].max_tokens" } });
+      expect(read({ promt: "x" })).toMatchObject({ ok: false, reason: { param: "items[30000].promt" } });
+    },
+  );
 
   it("is scanned once, even where it is made to be slow: a scan that looked back would not end in time", () => {
     for (const unit of ["[", '"', "\\", '"\\', '{"a":', ",", '["prompts":[', '\\\\"']) {

@@ -21,7 +21,7 @@ describe("the body of a message batch", () => {
     );
   });
 
-  it("may have 100,000 requests, and not one more", () => {
+  it("may have 100,000 requests, and not one more", { tags: ["slow"] }, () => {
     const requests = Array.from({ length: MESSAGE_BATCH_REQUESTS_MAX }, (_, at) => `{"custom_id":"${at}","params":{}}`);
     const batch = list(...requests);
     expect(batch.ok && batch.value.requests.length).toBe(100_000);

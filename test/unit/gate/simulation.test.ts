@@ -274,7 +274,7 @@ describe("a server that queues what is too much", () => {
     },
   );
 
-  it("is followed when its capacity grows to four times as much, and when it shrinks again", () => {
+  it("is followed when its capacity grows to four times as much, and when it shrinks again", { tags: ["slow"] }, () => {
     const provider = queueing((nowMs) => (nowMs > 30_000 && nowMs <= 80_000 ? 40 : 10));
     const world = new World({ provider, runs: [{ id: "a", calls: 20_000, latencyMs: () => MEAN_MS }] });
     const inFlight: number[] = [];

@@ -179,7 +179,7 @@ describe("discovery, without a credential or a configuration", () => {
     return (await answer.json()) as Record<string, unknown>;
   };
 
-  it("says what this is, and links only to what exists", async () => {
+  it("says what this is, and links only to what exists", { tags: ["slow"] }, async () => {
     const about = await json("/");
     const packageJson = JSON.parse(readFileSync("package.json", "utf8"));
     expect(about).toMatchObject({ name: "fanout", version: packageJson.version });

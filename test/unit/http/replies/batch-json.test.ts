@@ -51,7 +51,7 @@ describe("a batch's JSON answer", () => {
     expect(json.errors).toEqual(Array.from({ length: 101 }, () => null));
   });
 
-  it("of 50,000 slots keeps neither its items nor its errors", async () => {
+  it("of 50,000 slots keeps neither its items nor its errors", { tags: ["slow"] }, async () => {
     const message = "y".repeat(Math.ceil(ANSWER_NOTES_CHARS_MAX / 50_000));
     const slotOf = (index: number) => failedView({ reason: "invalid_request", message, param: null }, { index });
     const { json, reads } = await answerOf(50_000, slotOf);

@@ -76,7 +76,7 @@ describe("the access token of a service account", () => {
     expect(await tokenOf(google(account("other@project.example")))).toBe("Bearer token-3");
   });
 
-  it("is kept for so many keys, and fetched again for the oldest", async () => {
+  it("is kept for so many keys, and fetched again for the oldest", { tags: ["slow"] }, async () => {
     const { tokenOf, count } = tokensAt({ nowMs: 0 });
     for (let at = 0; at <= TOKENS_KEPT_MAX; at++) await tokenOf(google(account(`run-${at}@project.example`)));
     await tokenOf(google(account("run-1@project.example")));

@@ -71,7 +71,7 @@ describe("a secret in pieces", () => {
     expect(filter.end()).toEqual([]);
   });
 
-  it("is searched for in linear time, whatever the bytes are", () => {
+  it("is searched for in linear time, whatever the bytes are", { tags: ["slow"] }, () => {
     // Quadratic work would take minutes.
     for (const unit of ["\\", "\\u", "s", "\\u0073", "\\\\\\\\\\\\\\\\u0073"]) {
       filtered(unit.repeat(300_000), "sk-test-0123456789abcdef", []);

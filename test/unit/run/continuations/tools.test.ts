@@ -158,24 +158,28 @@ describe("a model that uses tools", () => {
     expect([paid, made.size, spent["calls"], reserved["calls"]]).toEqual([3, CALLS, 3, 0]);
   });
 
-  it("loses no turn that has ended and calls nothing twice that must not be, wherever run object and executor die", () => {
-    fc.assert(
-      fc.property(fc.uniqueArray(fc.nat(30), { maxLength: 5 }), (dies) => {
-        const { record, made, paid, spent, reserved } = played(new Set(dies));
-        expect(record).toMatchObject({
-          state: "completed",
-          course: { toolUse: { turns: 3, calls: { look: 1, send: 2 } } },
-        });
-        for (const [id, times] of made) expect(times, id).toBeLessThanOrEqual(id === "0.0" ? 2 : 1);
-        // Each death repeats at most the turn in flight; an attempt whose executor was lost counts as a call.
-        expect(paid).toBeLessThanOrEqual(3 + dies.length);
-        expect(spent["calls"]).toBeGreaterThanOrEqual(paid);
-        expect(spent["calls"]).toBeLessThanOrEqual(3 + dies.length);
-        expect(reserved["calls"]).toBe(0);
-      }),
-      { numRuns: 300 },
-    );
-  });
+  it(
+    "loses no turn that has ended and calls nothing twice that must not be, wherever run object and executor die",
+    { tags: ["slow"] },
+    () => {
+      fc.assert(
+        fc.property(fc.uniqueArray(fc.nat(30), { maxLength: 5 }), (dies) => {
+          const { record, made, paid, spent, reserved } = played(new Set(dies));
+          expect(record).toMatchObject({
+            state: "completed",
+            course: { toolUse: { turns: 3, calls: { look: 1, send: 2 } } },
+          });
+          for (const [id, times] of made) expect(times, id).toBeLessThanOrEqual(id === "0.0" ? 2 : 1);
+          // Each death repeats at most the turn in flight; an attempt whose executor was lost counts as a call.
+          expect(paid).toBeLessThanOrEqual(3 + dies.length);
+          expect(spent["calls"]).toBeGreaterThanOrEqual(paid);
+          expect(spent["calls"]).toBeLessThanOrEqual(3 + dies.length);
+          expect(reserved["calls"]).toBe(0);
+        }),
+        { numRuns: 300 },
+      );
+    },
+  );
 
   it("is told that a result is not known if its executor was lost twice", () => {
     // The first attempt of the model ends at moment 2; the round begins at 3.

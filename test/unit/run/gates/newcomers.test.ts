@@ -109,7 +109,7 @@ describe("runs that are new at a gate", () => {
     expect(after === undefined ? 0 : startAll(after, 10)).toBe(GATE_FREE_PERMITS);
   });
 
-  it("never have more in flight together than the bound, whatever happens in which order", () => {
+  it("never have more in flight together than the bound, whatever happens in which order", { tags: ["slow"] }, () => {
     for (let seed = 1; seed <= 50; seed++) {
       const random = seeded(seed);
       const isolate = toldOf(makeChunk());

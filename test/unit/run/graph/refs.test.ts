@@ -101,7 +101,7 @@ describe("the references of a text", () => {
     );
   });
 
-  it("are found in time linear in the text, whatever it has", () => {
+  it("are found in time linear in the text, whatever it has", { tags: ["slow"] }, () => {
     for (const hostile of ["{{", "{{a", "$1", "$1.", "{{a.output.json.", "$111"]) {
       expectLinear(200_000, (repeats) => {
         const text = hostile.repeat(repeats);

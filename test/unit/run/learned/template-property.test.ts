@@ -82,7 +82,7 @@ function live({ templates, texts, paysFor, width, picks }: Plan): { overruns: nu
 }
 
 describe("runs at the edge of their budgets at upstreams with unknown templates", () => {
-  it("overrun once per template at most, and end", () => {
+  it("overrun once per template at most, and end", { tags: ["slow"] }, () => {
     expect(PLAIN_PRICE).toMatchObject({ inputPicoUsd: 1_000, outputPicoUsd: 2_000 });
     let overruns = 0;
     fc.assert(

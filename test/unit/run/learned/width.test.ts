@@ -69,7 +69,7 @@ const DRAWN: readonly Drawn[] = [
 ];
 
 describe("a batch without caps, with a budget of twice its true cost", () => {
-  it.each(DRAWN)("runs as wide as without a limit and wastes almost nothing: $name", (drawn) => {
+  it.each(DRAWN)("runs as wide as without a limit and wastes almost nothing: $name", { tags: ["slow"] }, (drawn) => {
     for (const seed of [1, 2, 3]) {
       const calls = drawCalls(drawn, seed);
       const trueNanoUsd = calls.reduce((sum, call) => sum + costOf(call), 0);

@@ -99,29 +99,33 @@ describe("teaching", () => {
     textRatio: fc.option(fc.double({ min: 0.4, max: 1_000, noNaN: true }), { nil: undefined }),
   });
 
-  it("one hostile tree changes nothing for 100 others, whatever it reports, before and after they have learned", () => {
-    const ways = (store: Store) =>
-      Array.from({ length: 100 }, (_, at) => {
-        const templates = store.run(`honest-${at}`);
-        return [
-          templates.overheadOf(TARGET, makeFacts({}), 0),
-          templates.overheadOf({ ...TARGET, model: "unseen" }, makeFacts({}), 0),
-          templates.textRatioOf(TARGET),
-        ];
-      });
-    fc.assert(
-      fc.property(fc.array(facts, { minLength: 1, maxLength: 20 }), fc.boolean(), (lies, haveLearned) => {
-        const [quiet, taught] = [new Store(), new Store()];
-        // Three agree, so that no honest report stands alone.
-        for (const store of haveLearned ? [quiet, taught] : []) {
-          for (const root of ["x", "y", "z"]) store.report(root, row({ textRatio: 0.5 }));
-        }
-        for (const { textRatio, ...lie } of lies) {
-          taught.report("hostile", row({ ...lie, ...(textRatio === undefined ? {} : { textRatio }) }));
-        }
-        expect(ways(taught)).toEqual(ways(quiet));
-      }),
-      { numRuns: 200 },
-    );
-  });
+  it(
+    "one hostile tree changes nothing for 100 others, whatever it reports, before and after they have learned",
+    { tags: ["slow"] },
+    () => {
+      const ways = (store: Store) =>
+        Array.from({ length: 100 }, (_, at) => {
+          const templates = store.run(`honest-${at}`);
+          return [
+            templates.overheadOf(TARGET, makeFacts({}), 0),
+            templates.overheadOf({ ...TARGET, model: "unseen" }, makeFacts({}), 0),
+            templates.textRatioOf(TARGET),
+          ];
+        });
+      fc.assert(
+        fc.property(fc.array(facts, { minLength: 1, maxLength: 20 }), fc.boolean(), (lies, haveLearned) => {
+          const [quiet, taught] = [new Store(), new Store()];
+          // Three agree, so that no honest report stands alone.
+          for (const store of haveLearned ? [quiet, taught] : []) {
+            for (const root of ["x", "y", "z"]) store.report(root, row({ textRatio: 0.5 }));
+          }
+          for (const { textRatio, ...lie } of lies) {
+            taught.report("hostile", row({ ...lie, ...(textRatio === undefined ? {} : { textRatio }) }));
+          }
+          expect(ways(taught)).toEqual(ways(quiet));
+        }),
+        { numRuns: 200 },
+      );
+    },
+  );
 });

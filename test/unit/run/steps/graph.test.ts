@@ -82,25 +82,29 @@ describe("a graph in the engine", () => {
     );
   });
 
-  it("ends each slot as without early calls if it makes some, pays for no answer twice, and wastes no more than it may", () => {
-    let [started, used] = [0, 0];
-    const bound = fc.constantFrom(0, 700, 1_000_000);
-    fc.assert(
-      fc.property(branching, steps, fc.constantFrom(1, 3, 64), bound, (drawn, script, width, nanoUsd) => {
-        const run = new GraphUnderTest(drawn, width, { speculateNanoUsd: nanoUsd });
-        for (const { does, pick } of script) run.step(does, pick);
-        run.finish();
-        expect(run.outcome()).toEqual(run.expected());
-        expect(run.answeredTwice).toEqual([]);
-        const { speculation } = run;
-        expect(run.wastedNanoUsd).toBeLessThanOrEqual(nanoUsd);
-        started += speculation?.started ?? 0;
-        used += speculation?.used ?? 0;
-      }),
-      { numRuns: 200 },
-    );
-    expect(Math.min(used, started - used)).toBeGreaterThan(0);
-  });
+  it(
+    "ends each slot as without early calls if it makes some, pays for no answer twice, and wastes no more than it may",
+    { tags: ["slow"] },
+    () => {
+      let [started, used] = [0, 0];
+      const bound = fc.constantFrom(0, 700, 1_000_000);
+      fc.assert(
+        fc.property(branching, steps, fc.constantFrom(1, 3, 64), bound, (drawn, script, width, nanoUsd) => {
+          const run = new GraphUnderTest(drawn, width, { speculateNanoUsd: nanoUsd });
+          for (const { does, pick } of script) run.step(does, pick);
+          run.finish();
+          expect(run.outcome()).toEqual(run.expected());
+          expect(run.answeredTwice).toEqual([]);
+          const { speculation } = run;
+          expect(run.wastedNanoUsd).toBeLessThanOrEqual(nanoUsd);
+          started += speculation?.started ?? 0;
+          used += speculation?.used ?? 0;
+        }),
+        { numRuns: 200 },
+      );
+      expect(Math.min(used, started - used)).toBeGreaterThan(0);
+    },
+  );
 
   it("prices few of the early calls that its bound never pays for, however many could be made", () => {
     const waiting = Array.from({ length: 200 }, (_, at) => at + 1);
@@ -118,7 +122,7 @@ describe("a graph in the engine", () => {
     expect(run.substitutions - 1).toBeLessThanOrEqual(EARLY_CALLS_PRICED_MAX);
   });
 
-  it("ends each slot as without tiers if it has strict ones, whatever crashes in between", () => {
+  it("ends each slot as without tiers if it has strict ones, whatever crashes in between", { tags: ["slow"] }, () => {
     const tiers = fc.array(fc.constantFrom<Tier>(0, 1, 2), { minLength: 14, maxLength: 14 });
     fc.assert(
       fc.property(graphs, steps, tiers, (drawn, script, draws) => {

@@ -65,7 +65,7 @@ function played(slots: readonly Slot[], crashes: ReadonlySet<number>) {
   return { status, failed, ended: endedTiers.length };
 }
 
-it("no slot starts before the tiers before its own have ended, wherever the object dies", () => {
+it("no slot starts before the tiers before its own have ended, wherever the object dies", { tags: ["slow"] }, () => {
   const slot = fc.record({ tier: fc.constantFrom(0 as const, 1 as const, 2 as const), fails: fc.boolean() });
   fc.assert(
     fc.property(

@@ -65,7 +65,7 @@ describe("a large body is read in slices", () => {
     expect(pauses).toBe(6);
   });
 
-  it("of a batch full of names that it does not know, with the same refusal", async () => {
+  it("of a batch full of names that it does not know, with the same refusal", { tags: ["slow"] }, async () => {
     const names = Array.from({ length: (4 * SCAN_SLICE_BYTES) / 16 }, (_, at) => [`u${at + 1e9}`, 1]);
     const bytes = encode({ prompts: ["a"], ...Object.fromEntries(names) });
     const { value, pauses } = await sliced(batchReading(bytes));

@@ -60,7 +60,7 @@ describe("credit that instances of the gateway hold", () => {
     },
   );
 
-  it("charges exactly what the upstream bills when nothing crashes", () => {
+  it("charges exactly what the upstream bills when nothing crashes", { tags: ["slow"] }, () => {
     let credited = 0;
     for (let seed = 1; seed <= 200; seed++) {
       const { world, fault } = run(planOf(seed, false));
@@ -72,7 +72,7 @@ describe("credit that instances of the gateway hold", () => {
     expect(credited).toBeGreaterThan(1_000);
   });
 
-  it("logs each call once, whoever started it", () => {
+  it("logs each call once, whoever started it", { tags: ["slow"] }, () => {
     for (let seed = 1; seed <= 100; seed++) {
       const { world } = run(planOf(seed, false));
       const ofType = (type: string) => world.events.filter(({ event }) => event === type).length;
