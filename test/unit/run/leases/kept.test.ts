@@ -1,6 +1,6 @@
 /** What an attempt has of its call is in its row, and an attempt that a restart finds has it again. */
 import { describe, expect, it } from "vitest";
-import { keptOf, storedLease, type StoredLease } from "../../../../src/run/leases/shard.ts";
+import { type keptOf, storedLease, type StoredLease } from "../../../../src/run/leases/shard.ts";
 import { restoreLease } from "../../../../src/run/steps/restore.ts";
 import { makeTarget, TestEngine } from "../../../support/engine.ts";
 
