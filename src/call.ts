@@ -254,6 +254,11 @@ export type CallFacts = DispatchOptions & {
   fileParts?: number;
   /** True if the request sends tools, for which the upstream's template adds further tokens; absent = no. */
   tools?: boolean;
+  /**
+   * Whether no field but its one message, a user's plain text, can change the template around it; absent = unless its body is sent
+   * as its client wrote it.
+   */
+  isBare?: boolean;
   /** The endpoint of the request, which decides its template; absent = chat. */
   endpoint?: Endpoint;
   /** True if the body is sent as its client wrote it, so that only upstreams of its protocol can take it; absent = no. */
@@ -303,7 +308,8 @@ const PLAIN_FACTS = [
  */
 export function areAlike(known: CallFacts, facts: CallFacts, others = 0): boolean {
   for (const name of PLAIN_FACTS) if (known[name] !== facts[name]) return false;
-  const fields = PLAIN_FACTS.length + others;
+  if (known.isBare !== facts.isBare) return false;
+  const fields = PLAIN_FACTS.length + others + (known.isBare === undefined ? 0 : 1);
   return Object.keys(known).length === fields && Object.keys(facts).length === fields;
 }
 

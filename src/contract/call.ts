@@ -71,7 +71,7 @@ export function callOf(content: CallContent, settings: CallSettings, path: Field
   if (fields.jsonBytes + settingsBytes > PROMPT_BYTES_MAX)
     return tooLarge(path(field), fields.jsonBytes, settingsBytes);
   const body: CallBody = { ...settings.body, ...content.body };
-  const facts = withOwnPrefix(factsOf(content.body.messages?.length ?? 1, fields, settings), body, settings);
+  const facts = withOwnPrefix(factsOf(content, settings), body, settings);
   const context = settings.context === null ? {} : { context: settings.context };
   return { ok: true, value: { body, facts, ...context, ...cacheOf(settings) } };
 }
@@ -103,14 +103,14 @@ function promptFields(size: TextSize): ChatFields {
   };
 }
 
-function factsOf(messageCount: number, content: ChatFields, settings: CallSettings): CallFacts {
+function factsOf({ body: { messages }, fields: content }: CallContent, settings: CallSettings): CallFacts {
   const { dispatch, schemaSize } = settings;
   const { fields: paramsFields } = settings.params;
   const { schemaRetries = SCHEMA_RETRIES_DEFAULT, ...asked } = dispatch;
   const facts: CallFacts = {
     promptBytes:
       content.textBytes + settings.systemSize.textBytes + paramsFields.textBytes + (schemaSize?.textBytes ?? 0),
-    messageCount: messageCount + (settings.body.system === undefined ? 0 : 1),
+    messageCount: (messages?.length ?? 1) + (settings.body.system === undefined ? 0 : 1),
     mediaParts: content.mediaParts,
     ...asked,
   };
@@ -119,6 +119,9 @@ function factsOf(messageCount: number, content: ChatFields, settings: CallSettin
     facts.messageCount += 1;
     facts.schemaRetries = schemaRetries;
   }
+  // A lone message may be a system message, and a template can depend on a field that the gateway does not know.
+  const mayShape = messages !== undefined || settings.body.params !== undefined;
+  if (mayShape && facts.messageCount === 1) facts.isBare = false;
   const schemaTokens = schemaSize?.textTokensMax ?? 0;
   const textTokens =
     content.textTokensMax + settings.systemSize.textTokensMax + paramsFields.textTokensMax + schemaTokens;

@@ -7,12 +7,15 @@ import type { CallFacts } from "../../call.ts";
 import { fixedTokensOf, type TokenBounds } from "../money/estimate.ts";
 import {
   factsFrom,
+  isBare,
+  isBareShape,
   isKnown,
   mergedFacts,
   overheadOf,
   sendsImages,
   sendsTools,
   shapeOf,
+  shapeOfLease,
   textShapeOf,
   withoutImages,
   type Overhead,
@@ -60,6 +63,11 @@ type AttemptBill = { promptTokens: number; byteTokensMax: number | null; textRat
 type Known = {
   /** Seen by this run's own attempts, or by its tree. */
   own: Map<string, TemplateRow>;
+  /**
+   * Fewest prompt tokens that this run's own bare calls were billed, by model and shape. In no row, and told to nobody: what one run
+   * has seen must not lower what others reserve.
+   */
+  ownBare: Map<string, number>;
   ownRatios: Map<string, number>;
   /** Believed of what other trees have seen. */
   shared: Map<string, TemplateRow>;
@@ -102,7 +110,7 @@ export class Templates {
           largestExcessTokens = Math.max(largestExcessTokens, row.excessTokens);
       }
     }
-    const floorTokens = fixedTokensOf(facts, bounds);
+    const floorTokens = Math.min(fixedTokensOf(facts, bounds), bareTokensIn(known, model, { facts, bounds }));
     const ofText = factsIn(known, keyOf(model, textShapeOf(facts)));
     const ofImages = sendsImages(shape) ? imageFactsIn(known, model, shape) : undefined;
     const imageExcessTokens = sendsImages(shape) ? imageExcessIn(known, model, bounds) : undefined;
@@ -127,10 +135,12 @@ export class Templates {
   /**
    * Takes in the bill of an attempt. Its text ratio counts for every upstream; the template only where it is learned.
    * `byteTokensMax` null = the attempt shows nothing of the template.
+   *
+   * @param leaseShape The shape of its template and of its request: `leaseShapeOf`.
    */
   learn(
     { upstream, model, bounds }: Target,
-    shape: string,
+    leaseShape: string,
     { promptTokens, byteTokensMax, textRatio }: AttemptBill,
   ): void {
     const known = this.#knownOf(upstream);
@@ -140,11 +150,13 @@ export class Templates {
     // An upstream that counts no tokens shows nothing of its template.
     if (bounds.learnsTemplate !== true || byteTokensMax === null || promptTokens < 1) return;
     const seen = factsFrom({ promptTokens, byteTokensMax, textRatio });
-    const { own, stored } = known;
+    const { own, ownBare, stored } = known;
+    const shape = shapeOfLease(leaseShape);
     // Clients choose models' names, so they must not fill the memory.
     const isRoom = own.has(keyOf(model, shape)) || own.size < TEMPLATES_PER_UPSTREAM_MAX;
     const name = isRoom ? model : ANY_MODEL;
     const key = keyOf(name, shape);
+    if (isRoom && isBareShape(leaseShape)) ownBare.set(key, Math.min(ownBare.get(key) ?? Infinity, promptTokens));
     const before = own.get(key);
     if (isKnown(before, seen)) return;
     const facts = mergedFacts(before, seen);
@@ -233,6 +245,7 @@ export class Templates {
     if (known !== undefined) return known;
     const fresh = {
       own: new Map<string, TemplateRow>(),
+      ownBare: new Map<string, number>(),
       ownRatios: new Map<string, number>(),
       shared: new Map<string, TemplateRow>(),
       sharedRatios: new Map<string, number>(),
@@ -254,6 +267,16 @@ function raise(ratios: Map<string, number>, model: string, ratio: number): void 
 function factsIn({ own, shared }: Known, key: string): TemplateFacts | undefined {
   const seen = own.get(key);
   return seen === undefined ? shared.get(key) : mergedFacts(shared.get(key), seen);
+}
+
+/** Most tokens of the template of a bare call, by what such calls were billed; Infinity = it is not known, or not to be learned. */
+function bareTokensIn(
+  { ownBare }: Known,
+  model: string,
+  { facts, bounds }: { facts: CallFacts; bounds: TokenBounds },
+): number {
+  if (bounds.vouched === true || !isBare(facts)) return Infinity;
+  return ownBare.get(keyOf(model, shapeOf(facts))) ?? Infinity;
 }
 
 /** What the bills of requests with images have shown, of a model or of one beyond those that are kept apart. */

@@ -149,7 +149,7 @@ export type AttemptInFlight = {
   capKind: CapKind;
   /** Of a cap that the budget has lowered: the client's; null = it requests none. */
   requestedCap?: number | null;
-  /** The shape of its template, and the most prompt tokens that its bytes are; null = its answer shows no template. */
+  /** The shape of its template (`leaseShapeOf`), and the most prompt tokens that its bytes are; null = its answer shows no template. */
   shape: string;
   byteTokensMax: number | null;
   /** The same by the look at its text, of a request with images, if that is lower; absent = it is not. In memory only. */

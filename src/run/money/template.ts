@@ -54,6 +54,32 @@ export function textShapeOf({ endpoint = "chat", tools }: Pick<CallFacts, "endpo
   return tools === true ? endpoint + TOOLS : endpoint;
 }
 
+/** The same for the lease of a call, which also says whether its request is bare: see `isBare`. */
+export function leaseShapeOf(facts: CallFacts): string {
+  return isBare(facts) ? shapeOf(facts) + BARE : shapeOf(facts);
+}
+
+/**
+ * True if the prompt is one message of plain text, and nothing else that a template could depend on: then the bill of one such call
+ * bounds the template of every other one of the model, because it had that template and a text.
+ */
+export function isBare(facts: CallFacts): boolean {
+  const { endpoint = "chat", isRaw, isBare: isPlain = isRaw !== true, messageCount, mediaParts, tools } = facts;
+  const isOneText = messageCount === 1 && mediaParts === 0 && facts.fileParts === undefined && tools !== true;
+  return isPlain && isOneText && (endpoint === "chat" || endpoint === "messages");
+}
+
+/** True if a lease of this shape is that of a bare request. */
+export function isBareShape(shape: string): boolean {
+  return shape.endsWith(BARE);
+}
+
+/** The shape of a request by that of its lease. */
+export function shapeOfLease(shape: string): string {
+  return isBareShape(shape) ? shape.slice(0, -BARE.length) : shape;
+}
+
+const BARE = "+bare";
 const TOOLS = "+tools";
 const IMAGES = "+images";
 

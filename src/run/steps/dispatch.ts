@@ -5,7 +5,7 @@
 import { admit, type Admission, type AdmissionRules } from "../money/admit.ts";
 import { byteTokensMax, lookTokensMax } from "../money/estimate.ts";
 import { admitWithTemplate } from "../money/template-admit.ts";
-import { shapeOf } from "../money/template.ts";
+import { leaseShapeOf, shapeOf, shapeOfLease } from "../money/template.ts";
 import { zeroAmounts, type Limits } from "../money/ledger.ts";
 import { textSampleOf, withLook } from "../money/text-scale.ts";
 import type { CallFacts, Lease, PriceFacts } from "../../call.ts";
@@ -557,7 +557,8 @@ export function attemptsWanted({ width, attempts, queue }: EngineState): number 
 
 function hasTemplateInFlight({ attempts }: EngineState, { upstream, model }: Target, shape: string): boolean {
   for (const { lease } of attempts.values()) {
-    if (lease.shape === shape && lease.target.model === model && lease.target.upstream === upstream) return true;
+    if (shapeOfLease(lease.shape) === shape && lease.target.model === model && lease.target.upstream === upstream)
+      return true;
   }
   return false;
 }
@@ -617,7 +618,9 @@ export function leaseFor(
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const byLook = lookTokensMax(facts, target.bounds);
   const ofImages = byLook === null ? {} : { lookTokensMax: byLook };
-  const template = { shape: shapeOf(facts), byteTokensMax: byteTokensMax(facts, target.bounds), ...ofImages };
+  const byBytes = byteTokensMax(facts, target.bounds);
+  // An answer that shows no template needs no more of the shape than its row has.
+  const template = { shape: (byBytes === null ? shapeOf : leaseShapeOf)(facts), byteTokensMax: byBytes, ...ofImages };
   const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
   const gateTokens = gateTokensOf(facts, capTokens);
   const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };

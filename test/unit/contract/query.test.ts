@@ -57,6 +57,16 @@ describe("a query that is accepted", () => {
     expect(call.facts).toMatchObject({ promptBytes: 3 + 2 + '{"seed":7}'.length, messageCount: 2 });
   });
 
+  it("says if its one message may be another than a user's text, or a field may change the template around it", () => {
+    const user = [{ role: "user", content: "a" }];
+    const shaped = [{ messages: user }, { prompt: "a", params: { seed: 7 } }];
+    for (const call of shaped) expect(accepted(call).facts).toMatchObject({ messageCount: 1, isBare: false });
+    // The number of messages says it of the others.
+    const others = [{ prompt: "a", system: "b" }, { prompt: "a", temperature: 0 }, { messages: [...user, ...user] }];
+    for (const call of others) expect(accepted(call).facts).not.toHaveProperty("isBare");
+    expect(others.map((call) => accepted(call).facts.messageCount)).toEqual([2, 1, 2]);
+  });
+
   it("passes messages on unchanged and counts them as JSON, media apart", () => {
     const image = { type: "image_url", image_url: { url: "data:x" } };
     const messages = [

@@ -30,6 +30,7 @@ export function specialFacts(read: Pick<RequestFacts, keyof SpecialFacts>): Spec
     images: read.images === undefined || read.images.length === 0 ? undefined : read.images,
     fileParts: read.fileParts === 0 ? undefined : read.fileParts,
     tools: read.tools || undefined,
+    isBare: read.isBare || undefined,
     endpoint: read.endpoint === "chat" ? undefined : read.endpoint,
     cacheTtl: read.cacheTtl ?? undefined,
     serviceTier: read.serviceTier ?? undefined,

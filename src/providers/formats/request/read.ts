@@ -28,6 +28,7 @@ import {
   type JsonMember,
   type JsonObject,
 } from "../../../text/json/scan.ts";
+import { bareTextBytes } from "./bare.ts";
 import { BETA_HEADER, unlistedBetas } from "./betas.ts";
 import { SPENDS_COMPLETION } from "./field-table.ts";
 import { readFields } from "./fields.ts";
@@ -73,8 +74,8 @@ export type RequestFacts = {
   /** Completions that may be made, each up to the cap: choices or candidates, times prompts. 0 for embeddings. */
   completions: number;
   /**
-   * Bytes of the request without media data and token numbers, plus the bytes that normalising can add. They bound the
-   * tokens of everything that is read as text.
+   * Bytes of the request without media data and token numbers, plus the bytes that normalising can add; of a bare request only those
+   * of its text. They bound the tokens of everything that is read as text.
    */
   promptBytes: number;
   /** A tighter upper bound of those tokens, from a scan of the bytes; null = one token a byte. */
@@ -82,6 +83,8 @@ export type RequestFacts = {
   /** Prompt tokens that the bytes do not bound: sent as numbers, or added by the provider. */
   promptTokenIds: number;
   messageCount: number;
+  /** Whether its prompt is one message of plain text, around which the template is always the same: see `bareTextBytes`. */
+  isBare: boolean;
   mediaParts: number;
   /** What is known of those images, by size and detail. */
   images: readonly ImageFacts[];
@@ -131,7 +134,14 @@ export function* requestReading(endpoint: Endpoint, bytes: Uint8Array): Sliced<P
   const read = yield* readBody(endpoint, bytes, REQUIRED[endpoint]);
   if (!read.ok) return read;
   const { budgets, maxTokens, unbounded } = read.value;
-  return { ok: true, value: { ...read.value, unbounded: withThoughts(unbounded, budgets, maxTokens) } };
+  const value = { ...read.value, unbounded: withThoughts(unbounded, budgets, maxTokens) };
+  const textBytes = bareTextBytes(endpoint, bytes, value.object);
+  if (textBytes !== null) {
+    value.isBare = true;
+    // Without the JSON around the text, and the fields that are not read.
+    value.promptBytes -= bytes.length - textBytes;
+  }
+  return { ok: true, value };
 }
 
 /** The facts of a request with a header that names beta features. */
@@ -263,6 +273,7 @@ function* countsOf(scan: ScanContext, growth: number, sliceBytes: number) {
     textTokensMax,
     promptTokenIds,
     messageCount,
+    isBare: false,
     mediaParts,
     images,
     fileParts,

@@ -347,7 +347,8 @@ describe("readRequest on bodies as clients send them", () => {
     const body = '{"messages":[{"role":"user","content":"\\u6f22\\u5b57\\ud83d\\ude00\\u0041\\n\\ud800"}]}';
     const { messages } = JSON.parse(body);
     expect(factsOf("chat", body).promptBytes).toBeGreaterThanOrEqual(encoder.encode(messages[0].content).length);
-    expect(factsOf("chat", body).promptBytes).toBe(body.length);
+    const around = '{"messages":[{"role":"user","content":""}]}';
+    expect(factsOf("chat", body).promptBytes).toBe(body.length - around.length);
   });
 });
 
