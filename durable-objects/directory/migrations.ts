@@ -32,4 +32,13 @@ export const MIGRATIONS: readonly Migration<DirectoryTable>[] = [
     sql: `CREATE TABLE lease (day TEXT NOT NULL, part TEXT NOT NULL, no INTEGER NOT NULL, nano_usd INTEGER NOT NULL,
     limit_nano_usd INTEGER, PRIMARY KEY (day, part)) STRICT, WITHOUT ROWID`,
   },
+  // A run's summary had a row of its own.
+  { version: 3, table: "run", sql: "ALTER TABLE run ADD COLUMN at_ms INTEGER" },
+  { version: 3, table: "run", sql: "ALTER TABLE run ADD COLUMN body TEXT" },
+  {
+    version: 3,
+    table: "summary",
+    sql: "UPDATE run SET at_ms = summary.at_ms, body = summary.body FROM summary WHERE summary.id = run.id",
+  },
+  { version: 3, table: "summary", sql: "DROP TABLE summary" },
 ];

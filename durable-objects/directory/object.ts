@@ -4,8 +4,7 @@
  * opened. Its methods are described in src/objects/methods/directory-api.ts, which object has what in address.ts.
  *
  *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
- *        the run ends, then what it spent
- *   summary  how far a run is, as it last reported
+ *        the run ends, then what it spent; `body` how far it is, as it last reported at `at_ms`
  *   past  one row per hour: what runs spent in it that are not listed any more
  *   day  one row per UTC day with a root budget: what its runs have reserved and spent; in the whole, also what parts have leased
  *   lease  one row per UTC day with a root budget: the part's lease of it; in the whole, one per part
@@ -30,10 +29,10 @@ import { DayRows } from "./day-rows.ts";
 import { DayWhole } from "./day-whole.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
-type RunRow = { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
-type SummaryRow = { at_ms: number; body: string };
+type SummaryColumns = { at_ms: number | null; body: string | null };
+type RunRow = SummaryColumns & { id: string; day: string | null; held_nano_usd: number; ended: number };
 type PastRow = { hour: number; nano_usd: number };
-type ListRow = { opened: number; id: string; body: string | null; at_ms: number | null };
+type ListRow = SummaryColumns & { opened: number; id: string };
 
 export class DirectoryObject extends DurableObject<Objects> implements DirectoryApi {
   readonly #storage: DurableObjectStorage;
@@ -45,7 +44,7 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   constructor(ctx: DurableObjectState, env: Objects) {
     super(ctx, env);
     const tables = new Tables(ctx.storage, MIGRATIONS);
-    tables.make("run", "summary", "past", "day");
+    tables.make("run", "past", "day");
     this.#storage = ctx.storage;
     this.#sql = ctx.storage.sql;
     this.#days = new DayRows(ctx.storage, tables);
@@ -99,13 +98,10 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   }
 
   summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false): void {
-    const known = this.#summary(runId);
-    if (known !== null && (isFirst || hasSummary(known.body, text))) return;
-    const [row, next] = [known === null ? null : readRow(known.body), readRow(text)];
-    if (this.#run(runId) === null) return;
-    const times = { knownMs: known?.at_ms ?? atMs, atMs };
-    const body = next === null ? text : rowText(text, historyAfter(row, next.reported, times));
-    this.#sql.exec("INSERT OR REPLACE INTO summary (id, at_ms, body) VALUES (?, ?, ?)", runId, atMs, body);
+    const known = this.#run(runId);
+    if (known === null || (known.body !== null && (isFirst || hasSummary(known.body, text)))) return;
+    const body = bodyAfter(known, { text, atMs });
+    this.#sql.exec("UPDATE run SET at_ms = ?, body = ? WHERE id = ?", atMs, body, runId);
   }
 
   overview(sinceMs: number): Overview {
@@ -126,7 +122,6 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     this.#storage.transactionSync(() => {
       this.#keepPast(runId);
       this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
-      this.#sql.exec("DELETE FROM summary WHERE id = ?", runId);
     });
   }
 
@@ -146,8 +141,8 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   }
 
   newest(before: ListedRun | null, limit: number, withSummaries = false): ListedRun[] {
-    const query = `SELECT opened, run.id, body, at_ms FROM run LEFT JOIN summary ON ?4 AND summary.id = run.id
-      WHERE opened <= ?1 AND (opened < ?1 OR run.id < ?2) ORDER BY opened DESC LIMIT ?3`;
+    const query = `SELECT opened, id, iif(?4, body, NULL) AS body, at_ms FROM run
+      WHERE opened <= ?1 AND (opened < ?1 OR id < ?2) ORDER BY opened DESC LIMIT ?3`;
     const { openedAt, id } = before ?? { openedAt: Number.MAX_SAFE_INTEGER, id: "" };
     const rows = this.#sql.exec<ListRow>(query, openedAt, id, limit, withSummaries ? 1 : 0).toArray();
     return rows.map(({ opened, id: runId, body: text, at_ms: atMs }) => {
@@ -164,7 +159,7 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
 
   /** Keeps what a run has spent in the last hours that is taken off the list: what was spent today does not become less. */
   #keepPast(runId: string): void {
-    const row = readRow(this.#summary(runId)?.body ?? "");
+    const row = readRow(this.#run(runId)?.body ?? "");
     const first = hourOf(Date.now()) - OVERVIEW_HOURS;
     const spent = Object.entries(row?.history.hours ?? {}).filter(
       ([hour, use]) => Number(hour) > first && use.nanoUsd > 0,
@@ -176,10 +171,6 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
         ON CONFLICT (hour) DO UPDATE SET nano_usd = nano_usd + ?2`;
       this.#sql.exec(add, Number(hour), nanoUsd);
     }
-  }
-
-  #summary(runId: string): SummaryRow | null {
-    return this.#sql.exec<SummaryRow>("SELECT at_ms, body FROM summary WHERE id = ?", runId).toArray()[0] ?? null;
   }
 
   /** The first free place from `openedAt` on: runs that several isolates open may have the same. */
@@ -199,9 +190,10 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   #insert({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary: StoredSummary | undefined): void {
     if (this.#run(id) !== null) return;
     if (reservation !== null) this.#days.commit(reservation.day, reservation.nanoUsd);
-    const insert = "INSERT INTO run (opened, id, day, held_nano_usd) VALUES (?, ?, ?, ?)";
-    this.#sql.exec(insert, this.#placeFrom(openedAt), id, reservation?.day ?? null, reservation?.nanoUsd ?? 0);
-    if (summary !== undefined) this.summarise(id, summary);
+    const insert = "INSERT INTO run (opened, id, day, held_nano_usd, at_ms, body) VALUES (?, ?, ?, ?, ?, ?)";
+    const { day, nanoUsd } = reservation ?? { day: null, nanoUsd: 0 };
+    const body = summary === undefined ? null : bodyAfter(NO_SUMMARY, summary);
+    this.#sql.exec(insert, this.#placeFrom(openedAt), id, day, nanoUsd, summary?.atMs ?? null, body);
   }
 
   /** Changes a run's reservation, unless the run has ended. */
@@ -211,6 +203,16 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     if (run.day !== null) this.#days.commit(run.day, nanoUsd - run.held_nano_usd);
     this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE id = ?", nanoUsd, runId);
   }
+}
+
+const NO_SUMMARY: SummaryColumns = { at_ms: null, body: null };
+
+/** What a run's row has of a summary: its text, with the history of the one before. */
+function bodyAfter(known: SummaryColumns, { text, atMs }: StoredSummary): string {
+  const next = readRow(text);
+  if (next === null) return text;
+  const row = known.body === null ? null : readRow(known.body);
+  return rowText(text, historyAfter(row, next.reported, { knownMs: known.at_ms ?? atMs, atMs }));
 }
 
 const DELAYS = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };

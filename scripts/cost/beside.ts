@@ -41,14 +41,14 @@ export function besideCalls(): Beside[] {
     },
     {
       what: "look of `fanout top` at the list of runs",
-      usdPerMillion: PARTS_OF_THE_LIST * (objectRequests + 2 * rowsRead * (LIST_PAGE_MAX + 1)),
-      basis: `a request to each of ${PARTS_OF_THE_LIST} parts, which reads two rows for each run of at most a page; none to a run`,
+      usdPerMillion: PARTS_OF_THE_LIST * (objectRequests + rowsRead * (LIST_PAGE_MAX + 1)),
+      basis: `a request to each of ${PARTS_OF_THE_LIST} parts, which reads a row for each run of at most a page; none to a run`,
     },
     {
       what: "deletion of a run",
       usdPerMillion: objectRequests * 3 + rowsWritten * 2,
       basis:
-        "its alarm, its files' object and the directory; two rows of the directory. Rows dropped by deleteAll are taken as free: no page says",
+        "its alarm, its files' object and the directory; a row of the directory and its index. Rows dropped by deleteAll are taken as free: no page says",
     },
   ];
 }

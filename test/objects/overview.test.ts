@@ -60,7 +60,7 @@ it("counts a run whose row an earlier version has written from its next report o
   const part = env.DIRECTORY.get(directoryOf(env, { id: run.id, holder: null }).id);
   await runInDurableObject(part, (_, { storage }) => {
     storage.sql.exec(
-      `UPDATE summary SET body = json_remove(body, '$.history', '$.last_call_at', '$.children', '$.own_spent_usd')
+      `UPDATE run SET body = json_remove(body, '$.history', '$.last_call_at', '$.children', '$.own_spent_usd')
         WHERE id = ?`,
       run.id,
     );

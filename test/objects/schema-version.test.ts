@@ -2,14 +2,7 @@
 import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
-import {
-  FIRST_SCHEMA_VERSION,
-  makeTables,
-  Tables,
-  tablesIn,
-  versionOf,
-  type Migration,
-} from "../../durable-objects/schema-version.ts";
+import { makeTables, Tables, tablesIn, versionOf, type Migration } from "../../durable-objects/schema-version.ts";
 import { KEPT_ANSWER_CHARS_MAX, TEXT_CHUNK_CHARS } from "../../src/limits.ts";
 import { freshRecord, type SlotRecord } from "../../src/run/group/record.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
@@ -49,9 +42,9 @@ describe.each(Object.entries(CLASSES))("a %s", (_, { of: Class, stub, migrations
     await runInDurableObject(stub(), (_: unknown, state: DurableObjectState) => {
       const begin = (): object => new Class(state, env);
       expect(begin).not.toThrow();
-      state.storage.kv.put("schema", FIRST_SCHEMA_VERSION);
-      expect(begin).not.toThrow();
       const known = versionOf(migrations);
+      state.storage.kv.put("schema", known);
+      expect(begin).not.toThrow();
       state.storage.kv.put("schema", known + 1);
       expectNewer(begin, known);
       // The instance that is there goes on.
@@ -240,6 +233,54 @@ it("a run of version 3 keeps its settings, which are in the row of its version n
       "paused",
       known,
     ]);
+  });
+});
+
+it("a part of the list of version 2 keeps its runs, their reservations and their summaries", async () => {
+  await runInDurableObject(env.PROVIDER_BATCH.getByName(name()), async (_: unknown, state: DurableObjectState) => {
+    const { storage } = state;
+    const earlier = directory.filter(({ version }) => version <= 2);
+    makeTables(storage.sql, earlier, ["run", "summary", "past", "day", "lease"]);
+    storage.kv.put("schema", 2);
+    const day = "2026-11-20";
+    storage.sql.exec(
+      `INSERT INTO run (opened, id, day, held_nano_usd, ended) VALUES
+        (3, 'run_a', NULL, 0, 0), (1700000000000000, 'run_b', ?1, 500, 0), (1700000000000001, 'run_c', ?1, 70, 1)`,
+      day,
+    );
+    storage.sql.exec(
+      "INSERT INTO summary (id, at_ms, body) VALUES ('run_b', 12, '{\"of\":\"b\"}'), ('run_c', 13, '{}')",
+    );
+    storage.sql.exec("INSERT INTO day (day, committed_nano_usd) VALUES (?, 570)", day);
+
+    const part = new worker.DirectoryObject(state, env);
+    const [a, b, c] = [
+      { openedAt: 3, id: "run_a" },
+      { openedAt: 1_700_000_000_000_000, id: "run_b" },
+      { openedAt: 1_700_000_000_000_001, id: "run_c" },
+    ];
+    const summaryOfB = { text: '{"of":"b"}', atMs: 12 };
+    expect(part.newest(null, 10)).toEqual([c, b, a]);
+    expect(part.newest(null, 10, true)).toEqual([
+      { ...c, summary: { text: "{}", atMs: 13 } },
+      { ...b, summary: summaryOfB },
+      a,
+    ]);
+    expect([part.newest(c, 1), part.countBefore(c, 10)]).toEqual([[b], 2]);
+    // A first summary replaces none that is there.
+    part.summarise("run_b", { text: "{}", atMs: 20 }, true);
+    part.summarise("run_a", { text: '{"of":"a"}', atMs: 21 }, true);
+    expect(part.newest(c, 10, true).map(({ summary }) => summary)).toEqual([
+      summaryOfB,
+      { text: '{"of":"a"}', atMs: 21 },
+    ]);
+    await part.childEnded("run_b", 200, 0);
+    const committed = "SELECT committed_nano_usd AS nanoUsd FROM day";
+    expect(storage.sql.exec(committed).one()).toEqual({ nanoUsd: 270 });
+    for (const id of ["run_a", "run_b", "run_c"]) part.forget(id);
+    expect(part.newest(null, 10, true)).toEqual([]);
+    expect(tablesIn(storage.sql)).not.toContain("summary");
+    expect(() => new worker.DirectoryObject(state, env)).not.toThrow();
   });
 });
 
