@@ -1479,6 +1479,11 @@ export const DIRECTORY_SHARDS = 64;
  * them together have leased at most half of it ahead, and the number of leases grows with the logarithm of the runs.
  */
 export const DAY_LEASE_SHARES = 2 * DIRECTORY_SHARDS;
+/**
+ * How long the parts of the list are waited for that give back what they do not use of a day's budget, ms: all runs that open then wait
+ * with it. A part answers within milliseconds, one that begins within a second; one that hangs must not stop all openings.
+ */
+export const DAY_RECALL_MS_MAX = 5_000;
 /** Runs that one request for a lease of a day's budget asks for: a number each, and more wait for the next one. */
 export const DAY_LEASE_WANTED_MAX = 1_000;
 /**

@@ -9,6 +9,7 @@ import {
   type LeaseReply,
   type LeaseRequest,
 } from "../../src/run/money/day-lease.ts";
+import { DAY_RECALL_MS_MAX } from "../../src/limits.ts";
 
 /** What the whole stores. */
 export type WholeRows = {
@@ -26,6 +27,7 @@ export type DayWholeDeps = {
   rows: WholeRows;
   /** Has a part give back what its runs do not use. `no`: the last of its requests that was applied here. */
   release: (part: string, day: string, no: number) => Promise<Lease>;
+  wait: (ms: number) => Promise<void>;
 };
 
 export class DayWhole {
@@ -72,15 +74,15 @@ export class DayWhole {
     return next;
   }
 
-  /** A part that does not answer keeps its lease. */
+  /** A part that does not answer keeps its lease; what it gives back later counts then. */
   async #recallNow(day: string): Promise<void> {
-    const { rows, release } = this.#deps;
+    const { rows, release, wait } = this.#deps;
     const recalls = rows.lessees(day).map(async (part) => {
       const released = await release(part, day, rows.leaseOf(day, part).no);
       const known = rows.leaseOf(day, part);
       const now = afterRelease(known, released);
       if (now.nanoUsd < known.nanoUsd) rows.putLeaseOf(day, part, now);
     });
-    await Promise.allSettled(recalls);
+    await Promise.race([Promise.allSettled(recalls), wait(DAY_RECALL_MS_MAX)]);
   }
 }

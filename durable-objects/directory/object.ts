@@ -54,7 +54,7 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     this.#part = new DayPart({ rows: this.#days, ask });
     const release = async (of: string, day: string, no: number): Promise<Lease> =>
       await directoryPartOf(env, of).release(day, no);
-    this.#whole = new DayWhole({ rows: this.#days, release });
+    this.#whole = new DayWhole({ rows: this.#days, release, wait: (ms) => scheduler.wait(ms) });
   }
 
   add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {

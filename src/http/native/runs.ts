@@ -124,6 +124,7 @@ async function openRoot(
     objects: c.env,
     openedAt: listOrder.next(nowMs),
     waitUntil: (promise) => c.executionCtx.waitUntil(promise),
+    signal: c.get("client"),
   });
 }
 

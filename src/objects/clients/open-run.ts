@@ -1,7 +1,8 @@
 /** Opening a root run, and listing it in the directory. */
 import { directoryOf, type Objects } from "../address.ts";
 import { dayReason } from "../../run/money/admit.ts";
-import { Refusal } from "../../errors.ts";
+import type { LeavingSignal } from "../../call.ts";
+import { Refusal, type Reason } from "../../errors.ts";
 import type { DayReply, DayReservation, ListedRun, StoredSummary } from "../methods/directory-api.ts";
 import type { RunSettings, StoredDocument } from "../methods/runs.ts";
 import { RunCaller } from "./caller.ts";
@@ -14,22 +15,43 @@ export type OpenRootDeps = {
   openedAt: number;
   /** Keeps the Worker running until the promise ends. */
   waitUntil: (promise: Promise<unknown>) => void;
+  /** Whether the client has left. */
+  signal: Pick<LeavingSignal, "aborted">;
 };
+
+/** Nobody hears it, as nobody has the run's token. */
+const LEFT: Reason = { reason: "cancelled", message: "the client left before the run was opened" };
 
 /**
  * Opens a root run. Without a root budget of the day it is listed at the same time; with one, its reservation there comes
- * first, for a run that the day does not cover must not exist: then this throws a Refusal.
+ * first, for a run that the day does not cover must not exist: then this throws a Refusal. A reservation may take seconds; it is given
+ * back if the client leaves meanwhile.
  */
 export async function openRootRun(
   settings: RunSettings,
   reservation: DayReservation | null,
-  { objects, openedAt, waitUntil }: OpenRootDeps,
+  deps: OpenRootDeps,
+): Promise<StoredDocument> {
+  const opening = openListed(settings, reservation, deps);
+  // The runtime ends a request whose client has left, unless something keeps it.
+  if (reservation !== null) deps.waitUntil(opening.catch(() => undefined));
+  return await opening;
+}
+
+async function openListed(
+  settings: RunSettings,
+  reservation: DayReservation | null,
+  { objects, openedAt, waitUntil, signal }: OpenRootDeps,
 ): Promise<StoredDocument> {
   const { id } = settings;
   const directory = new DirectoryEntry(objects, settings, openedAt);
   if (reservation !== null) {
     const added = await directory.add(reservation);
     if (!added.ok) throw new Refusal(dayReason(reservation.nanoUsd, reservation.limitNanoUsd, added.committedNanoUsd));
+    if (signal.aborted) {
+      await directory.remove(true);
+      throw new Refusal(LEFT);
+    }
   }
   const opening = new RunCaller(objects, id, settings.region).callWithRetry<StoredDocument | null>((run) =>
     run.open(settings),
