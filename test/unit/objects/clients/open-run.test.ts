@@ -1,7 +1,6 @@
 /** Opening a root run under the budget of a day, for a client that leaves while the day is asked. */
 import { expect, it } from "vitest";
 import { openRootRun } from "../../../../src/objects/clients/open-run.ts";
-import type { RunSettings } from "../../../../src/objects/methods/runs.ts";
 
 const RESERVATION = { day: "2026-01-01", nanoUsd: 10, limitNanoUsd: 100 };
 
@@ -24,10 +23,11 @@ function openingFor(signal: { aborted: boolean }) {
     id: "run_00000000000000000000000000000001",
     holder: "part",
     createdAtMs: 0,
+    expiresAtMs: 1,
     region: null,
     limits: { usd: 10 },
   };
-  const opening = openRootRun(settings as unknown as RunSettings, RESERVATION, {
+  const opening = openRootRun(settings as never, RESERVATION, {
     objects: { RUN: named(run), DIRECTORY: named(directory) } as never,
     openedAt: 1,
     waitUntil: (promise) => void kept.push(promise),
