@@ -13,10 +13,9 @@ import {
   ITEMS_PER_BATCH_MAX,
   MISSING_LISTED_MAX,
   PARALLEL_MAX,
-  TEXT_SLICE_CHARS,
 } from "../limits.ts";
 import { PRIORITIES, callSettingsFields, parseSettings, settingsBase, type CallSettings } from "./call-options.ts";
-import { callOf, parseCall, promptReading, type CallContent, type ParsedCall } from "./call.ts";
+import { callOf, parseCall, type CallContent, type ParsedCall } from "./call.ts";
 import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { aggregate, aggregation, parseAggregate } from "./aggregate/aggregate.ts";
@@ -30,6 +29,7 @@ import {
   type IndependencePolicy,
 } from "./independence.ts";
 import { overField, overOf, type Over } from "./contexts/reference.ts";
+import { isLongPrompt, LongPrompts } from "./long-prompts.ts";
 import { PlainPrompts } from "./plain-prompts.ts";
 import { atLeast } from "./rules/at-least.ts";
 import type { AskedRules } from "./rules/rule.ts";
@@ -363,16 +363,19 @@ function copiesOf(envelope: Envelope, times: number): Parsed<BatchRequest & { ca
 
 function callsOf(envelope: Envelope, promptOf: PromptReader): Sliced<Parsed<BatchCall[]>> {
   const { settings } = envelope;
+  const long = new LongPrompts();
   if (envelope.items === undefined) {
     const plain = new PlainPrompts(settings);
     const read = (prompt: unknown, index: number): Parsed<BatchCall> => promptOf(prompt, index, settings, plain);
     if (promptOf !== promptCall) return eachCall(envelope.prompts, read);
-    return eachCall(envelope.prompts, read, (prompt, index) =>
-      typeof prompt === "string" && prompt.length > TEXT_SLICE_CHARS ? longPromptCall(prompt, index, settings) : null,
-    );
+    return eachCall(envelope.prompts, read, (prompt, index) => longPromptCall(prompt, index, settings, long));
   }
   const { items, content } = envelope;
-  return eachCall(items, (input, index) => itemCall(input, index, settings, content));
+  return eachCall(
+    items,
+    (input, index) => itemCall(input, index, settings, content),
+    (input, index) => longItemCall(input, index, settings, long),
+  );
 }
 
 /** The options and rules of a batch, and its calls as the schema returns them. */
@@ -571,11 +574,23 @@ export function promptCall(
   return { ok: true, value: { id: null, ...call.value } };
 }
 
-/** The same of a long prompt, in slices. */
-function* longPromptCall(prompt: string, index: number, settings: CallSettings): Sliced<Parsed<BatchCall>> {
-  const path = (): string => `prompts[${index}]`;
-  const content = yield* promptReading(prompt, path);
-  const call = content.ok ? callOf(content.value, settings, path) : content;
+/** The same of a long prompt, in slices; null = it is not long. */
+export function longPromptCall(
+  prompt: unknown,
+  index: number,
+  settings: CallSettings,
+  long: LongPrompts,
+): Sliced<Parsed<BatchCall>> | null {
+  return isLongPrompt(prompt) ? readLongPrompt(prompt, index, settings, long) : null;
+}
+
+function* readLongPrompt(
+  prompt: string,
+  index: number,
+  settings: CallSettings,
+  long: LongPrompts,
+): Sliced<Parsed<BatchCall>> {
+  const call = yield* long.callOf(prompt, index, settings, () => `prompts[${index}]`);
   return call.ok ? { ok: true, value: { id: null, ...call.value } } : call;
 }
 
@@ -591,10 +606,39 @@ export function itemCall(
   if (!settings.ok) return settings;
   const call =
     content === undefined ? parseCall(input, settings.value, path) : callOf(content, settings.value, (field) => field);
-  if (!call.ok) return call;
+  return call.ok ? { ok: true, value: itemOf(input, call.value) } : call;
+}
+
+/** The same of an item with a long prompt and no other content, in slices; null = it has none. */
+export function longItemCall(
+  input: BatchItem,
+  index: number,
+  defaults: CallSettings,
+  long: LongPrompts,
+): Sliced<Parsed<BatchCall>> | null {
+  const { prompt, messages } = input;
+  return messages === undefined && isLongPrompt(prompt) ? readLongItem(input, prompt, index, defaults, long) : null;
+}
+
+function* readLongItem(
+  input: BatchItem,
+  prompt: string,
+  index: number,
+  defaults: CallSettings,
+  long: LongPrompts,
+): Sliced<Parsed<BatchCall>> {
+  const path = (field: string) => `items[${index}].${field}`;
+  const settings = parseSettings(input, defaults, path);
+  if (!settings.ok) return settings;
+  const call = yield* long.callOf(prompt, index, settings.value, path);
+  return call.ok ? { ok: true, value: itemOf(input, call.value) } : call;
+}
+
+/** The call with what only items have. */
+function itemOf(input: BatchItem, call: ParsedCall): BatchCall {
   const claims = claimsOf(input);
-  const facts = tieredFacts(call.value.facts, input);
-  return { ok: true, value: { id: input.id ?? null, ...call.value, facts, ...(claims !== undefined && { claims }) } };
+  const facts = tieredFacts(call.facts, input);
+  return { id: input.id ?? null, ...call, facts, ...(claims !== undefined && { claims }) };
 }
 
 /** The facts of a call with its tier, which is its priority unless the item names one. */

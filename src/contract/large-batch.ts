@@ -15,16 +15,19 @@ import {
   noteContext,
   envelopeParsing,
   labelledOf,
+  longItemCall,
+  longPromptCall,
   promptCall,
   tiersOf,
   toolsOf,
 } from "./batch.ts";
+import { LongPrompts } from "./long-prompts.ts";
 import { PlainPrompts } from "./plain-prompts.ts";
 import { PresentFields } from "./present-fields.ts";
 import type { BatchCall, BatchRequest, PromptReader } from "./batch.ts";
 import { jsonOf, shapeLook } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
-import { atOnce, type Sliced } from "../text/bytes/slices.ts";
+import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { splittingList, type SplitList } from "../text/json/split-list.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
@@ -32,9 +35,6 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** How the body of a batch is read: as the body of `/batch`, and which prompts it may have. */
 export type BatchReading = { nativeOf: (value: unknown) => Parsed<unknown>; promptOf: PromptReader };
-
-/** Pieces that are read between two pauses: a quarter of a megabyte, because parsing costs more than a scan. */
-const PIECES_PER_SLICE = 8;
 
 const NATIVE: BatchReading = { nativeOf: (value) => ({ ok: true, value }), promptOf: promptCall };
 
@@ -85,9 +85,12 @@ function* piecesReading(
   let hasTiers = false;
   let areToolsUsed = false;
   let hasLabels = false;
-  let pieces = 0;
   const named = new Map<string, ContextReference>();
-  for (const calls of readCalls(list, settings, reading.promptOf)) {
+  const long = new LongPrompts();
+  const pieces = new PieceReader(list, settings, reading.promptOf, long);
+  const slice = new SliceCount();
+  for (const piece of list.pieces) {
+    const calls = yield* pieces.read(piece);
     if (calls === null || !calls.ok) return calls;
     for (const call of calls.value) {
       ids.push(call.id);
@@ -96,13 +99,14 @@ function* piecesReading(
       areToolsUsed ||= call.facts.toolUse !== undefined;
       hasLabels ||= isLabelled(call.facts);
     }
-    pieces += 1;
-    if (pieces % PIECES_PER_SLICE === 0) yield;
+    if (slice.add(piece.length)) yield;
   }
   const calls = {
     length: ids.length,
     *[Symbol.iterator]() {
-      for (const calls of readCalls(list, settings, reading.promptOf)) {
+      const again = new PieceReader(list, settings, reading.promptOf, long);
+      for (const piece of list.pieces) {
+        const calls = atOnce(again.read(piece));
         if (calls === null || !calls.ok) throw new Error("the bytes of a batch changed while it was read");
         yield* calls.value;
       }
@@ -119,47 +123,54 @@ function* piecesReading(
   return { ok: true, value: { ...request, contexts: { ...shared.contexts, named } } };
 }
 
-/** Parses every piece anew and keeps none; null = it is no JSON. */
-function* readCalls(
-  { field, pieces }: SplitList,
-  settings: CallSettings,
-  promptOf: PromptReader,
-): Generator<Parsed<BatchCall[]> | null> {
-  let first = 0;
-  const plain = new PlainPrompts(settings);
-  for (const piece of pieces) {
-    const elements = parsePiece(piece);
-    if (elements === null || (elements.length === 0 && pieces.length > 1)) return yield null;
-    const readOne = (element: unknown, index: number): Parsed<BatchCall> =>
-      field === "items" ? readItem(element, index, settings) : promptOf(element, index, settings, plain);
-    yield readAll(elements, first, readOne);
-    first += elements.length;
-  }
-}
+/** Reads the pieces of a list in their order, and keeps none of them. */
+class PieceReader {
+  readonly #list: SplitList;
+  readonly #settings: CallSettings;
+  readonly #promptOf: PromptReader;
+  readonly #plain: PlainPrompts;
+  readonly #long: LongPrompts;
+  /** The index of the first call of the next piece. */
+  #first = 0;
 
-/** The calls of some elements, or the first reason to refuse one. `first`: the index of the first element. */
-function readAll(
-  elements: readonly unknown[],
-  first: number,
-  readOne: (element: unknown, index: number) => Parsed<BatchCall>,
-): Parsed<BatchCall[]> {
-  const calls: BatchCall[] = [];
-  for (const [at, element] of elements.entries()) {
-    const call = readOne(element, first + at);
-    if (!call.ok) return call;
-    calls.push(call.value);
+  /** @param long Prompts that were measured before need no slices. */
+  constructor(list: SplitList, settings: CallSettings, promptOf: PromptReader, long: LongPrompts) {
+    this.#list = list;
+    this.#settings = settings;
+    this.#promptOf = promptOf;
+    this.#plain = new PlainPrompts(settings);
+    this.#long = long;
   }
-  return { ok: true, value: calls };
+
+  /** The calls of the next piece, or the first reason to refuse one; null = it is no JSON. */
+  *read(piece: Uint8Array): Sliced<Parsed<BatchCall[]> | null> {
+    const elements = parsePiece(piece);
+    if (elements === null || (elements.length === 0 && this.#list.pieces.length > 1)) return null;
+    const calls: BatchCall[] = [];
+    for (const [at, element] of elements.entries()) {
+      const call = yield* this.#call(element, this.#first + at);
+      if (!call.ok) return call;
+      calls.push(call.value);
+    }
+    this.#first += elements.length;
+    return { ok: true, value: calls };
+  }
+
+  *#call(element: unknown, index: number): Sliced<Parsed<BatchCall>> {
+    if (this.#list.field === "prompts") {
+      const readsPlain = this.#promptOf === promptCall;
+      const long = readsPlain ? longPromptCall(element, index, this.#settings, this.#long) : null;
+      return long === null ? this.#promptOf(element, index, this.#settings, this.#plain) : yield* long;
+    }
+    const item = itemFields.safeParse(element);
+    if (!item.success) return { ok: false, reason: zodReason(item.error, ["items", index]) };
+    const long = longItemCall(item.data, index, this.#settings, this.#long);
+    return long === null ? itemCall(item.data, index, this.#settings) : yield* long;
+  }
 }
 
 type ItemField = keyof typeof batchItem.shape;
 const itemFields = new PresentFields(batchItem, (mask: { [Name in ItemField]?: true }) => batchItem.pick(mask));
-
-function readItem(element: unknown, index: number, settings: CallSettings): Parsed<BatchCall> {
-  const item = itemFields.safeParse(element);
-  if (!item.success) return { ok: false, reason: zodReason(item.error, ["items", index]) };
-  return itemCall(item.data, index, settings);
-}
 
 function parsePiece(piece: Uint8Array): unknown[] | null {
   try {

@@ -1,6 +1,6 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { inSlices, pause } from "../../../../src/text/bytes/slices.ts";
-import { batchReading, readBatch } from "../../../../src/contract/large-batch.ts";
+import { batchReading, readBatch, readPieces } from "../../../../src/contract/large-batch.ts";
 import { dagParsing, parseDag } from "../../../../src/contract/graph/dag.ts";
 import {
   LARGE_BODY_BYTES_MIN,
@@ -63,6 +63,39 @@ describe("a large body is read in slices", () => {
     expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
     // Two in each prompt, and one behind each.
     expect(pauses).toBe(6);
+  });
+
+  it("of a batch of items with long prompts, with the same refusal of the one that is too long", async () => {
+    const text = "the quick brown fox ".repeat((2.5 * TEXT_SLICE_CHARS) / 20);
+    const item = { prompt: text, params: { seed: 1 }, id: "a" };
+    const bytes = encode({ items: [item, { prompt: "short" }] });
+    const { value, pauses } = await sliced(batchReading(bytes));
+    const whole = readBatch(bytes);
+    expect(value.ok && whole.ok && [...value.value.calls]).toEqual(whole.ok && [...whole.value.calls]);
+    // Two in its prompt, and one behind it.
+    expect(pauses).toBe(3);
+    const refused = encode({ items: [{ prompt: "short" }, { prompt: text, schema: 5 }] });
+    expect((await sliced(batchReading(refused))).value).toMatchObject({ reason: { param: "items[1].schema" } });
+  });
+
+  it.each(["prompts", "items"])("of a batch above a megabyte with long %s, which are measured once", async (field) => {
+    const text = "the quick brown fox ".repeat((1.1 * LARGE_BODY_BYTES_MIN) / 20);
+    const pausesOf = async (texts: string[]): Promise<number> => {
+      const bytes = encode({ [field]: field === "items" ? texts.map((prompt) => ({ prompt })) : texts });
+      const { value, pauses } = await sliced(batchReading(bytes));
+      if (!value.ok) throw new Error("refused");
+      const encodings = vi.spyOn(TextEncoder.prototype, "encodeInto");
+      const [call] = [...value.value.calls];
+      expect(encodings).not.toHaveBeenCalled();
+      encodings.mockRestore();
+      const alone = readPieces(bytes, 1);
+      expect(alone?.ok === true && [...alone.value.calls][0]).toEqual(call);
+      return pauses;
+    };
+    const slicesOfOne = Math.ceil(text.length / TEXT_SLICE_CHARS);
+    const one = await pausesOf([text]);
+    expect(one).toBeGreaterThanOrEqual(slicesOfOne);
+    expect((await pausesOf([text, text])) - one).toBeGreaterThanOrEqual(slicesOfOne);
   });
 
   it("of a batch full of names that it does not know, with the same refusal", { tags: ["slow"] }, async () => {
