@@ -3,10 +3,10 @@ import { expect, it } from "vitest";
 import { ObjectStorage } from "./storage.ts";
 
 /** A storage, and what makes its last commit durable. */
-function storage(): { stored: ObjectStorage; settle: () => void } {
+function storage(nowMs = (): number => 0): { stored: ObjectStorage; settle: () => void } {
   let durable = (): void => undefined;
   const commit = (done: () => void): void => void (durable = done);
-  return { stored: new ObjectStorage({ commit, nowMs: () => 0, alarmSet: () => undefined }), settle: () => durable() };
+  return { stored: new ObjectStorage({ commit, nowMs, alarmSet: () => undefined }), settle: () => durable() };
 }
 
 it("keeps values by key, as copies, and makes no table for one that is read only", () => {
@@ -45,4 +45,26 @@ it("has no value once everything is deleted", async () => {
   stored.kv.put("job", 1);
   await stored.deleteAll();
   expect(stored.kv.get("job")).toBeUndefined();
+});
+
+// Without this a simulated run lost its only alarm: attempts in flight that nobody made any more never ended, and their group waited for them.
+it("keeps the alarm that was set meanwhile when an earlier one fires again, also after a crash", async () => {
+  let nowMs = 0;
+  const { stored, settle } = storage(() => nowMs);
+  await stored.setAlarm(100);
+  settle();
+  nowMs = 100;
+  stored.alarmFires();
+  expect(stored.alarmMs).toBeNull();
+  await stored.setAlarm(500);
+  settle();
+  stored.alarmFired();
+  nowMs = 102;
+  stored.alarmFires();
+  expect(stored.alarmMs).toBe(500);
+  stored.crash();
+  expect(stored.alarmMs).toBe(500);
+  nowMs = 500;
+  stored.alarmFires();
+  expect(stored.alarmMs).toBeNull();
 });
