@@ -1979,6 +1979,10 @@ export const SPLIT_PIECE_BYTES = 16 * 1024;
  * 32 characters takes one byte, so a text that is refused has 16 million lines, of 8 characters each in the largest one.
  */
 export const TEXT_LINES_BYTES_MAX = 16 * 1024 * 1024;
+/** Bytes that the lines of a text count as at least: name, entry and array of a text of one line. It bounds the texts to 32,768. */
+export const TEXT_LINES_BYTES_MIN = 512;
+/** Texts that are noted as being read: a reading whose client has left may never end, and its note goes with newer ones. */
+export const TEXT_READERS_MAX = 1_000;
 /** Time after which a text is read by another request for its lines if its reader has given no sign of life, ms: a page of it takes far less. */
 export const TEXT_READER_GONE_MS = 2_000;
 /** Time between two looks whether the lines of a text are known that another request reads, ms. */

@@ -27,7 +27,8 @@ export type DayWholeDeps = {
   rows: WholeRows;
   /** Has a part give back what its runs do not use. `no`: the last of its requests that was applied here. */
   release: (part: string, day: string, no: number) => Promise<Lease>;
-  wait: (ms: number) => Promise<void>;
+  /** Calls `elapsed` after `ms`, unless what it returns is called first: a timer that nobody needs would keep the object awake. */
+  timer: (ms: number, elapsed: () => void) => () => void;
 };
 
 export class DayWhole {
@@ -76,13 +77,16 @@ export class DayWhole {
 
   /** A part that does not answer keeps its lease; what it gives back later counts then. */
   async #recallNow(day: string): Promise<void> {
-    const { rows, release, wait } = this.#deps;
+    const { rows, release, timer } = this.#deps;
     const recalls = rows.lessees(day).map(async (part) => {
       const released = await release(part, day, rows.leaseOf(day, part).no);
       const known = rows.leaseOf(day, part);
       const now = afterRelease(known, released);
       if (now.nanoUsd < known.nanoUsd) rows.putLeaseOf(day, part, now);
     });
-    await Promise.race([Promise.allSettled(recalls), wait(DAY_RECALL_MS_MAX)]);
+    const late = Promise.withResolvers<void>();
+    const stop = timer(DAY_RECALL_MS_MAX, late.resolve);
+    await Promise.race([Promise.allSettled(recalls), late.promise]);
+    stop();
   }
 }

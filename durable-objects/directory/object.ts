@@ -54,7 +54,11 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     this.#part = new DayPart({ rows: this.#days, ask });
     const release = async (of: string, day: string, no: number): Promise<Lease> =>
       await directoryPartOf(env, of).release(day, no);
-    this.#whole = new DayWhole({ rows: this.#days, release, wait: (ms) => scheduler.wait(ms) });
+    const timer = (ms: number, elapsed: () => void): (() => void) => {
+      const handle = setTimeout(elapsed, ms);
+      return () => clearTimeout(handle);
+    };
+    this.#whole = new DayWhole({ rows: this.#days, release, timer });
   }
 
   add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {

@@ -2,7 +2,8 @@
  * The lines of texts that were cut before: a client quotes the chunks of a text, calls with them, and cuts it in other ways. The id of a context
  * is the digest of its text, so what is kept of one is right for every run that has it. Whether a run has it is looked up before, each time.
  */
-import { TEXT_LINES_BYTES_MAX, TEXT_READER_GONE_MS } from "../limits.ts";
+import { TEXT_LINES_BYTES_MAX, TEXT_LINES_BYTES_MIN, TEXT_READER_GONE_MS, TEXT_READERS_MAX } from "../limits.ts";
+import { BoundedMap } from "../renewed/bounded-map.ts";
 import { RenewedMap } from "../renewed/map.ts";
 import { LEVELS, type TextLines } from "./lines.ts";
 import type { Split } from "./types.ts";
@@ -16,8 +17,8 @@ export class KeptLines {
   /** By context, and whether its lines were looked at. The one that was used last comes last. */
   readonly #kept = new RenewedMap<string, TextLines>();
   #bytes = 0;
-  /** Who reads a text now, by its last sign of life, ms. */
-  readonly #readers = new RenewedMap<string, number>();
+  /** Who reads a text now, by its last sign of life, ms. One whose client has left may never end its reading. */
+  readonly #readers = new BoundedMap<string, number>(TEXT_READERS_MAX);
 
   /** The lines of a context for a split; null = they are not known. */
   of(contextId: string, split: Split): TextLines | null {
@@ -51,7 +52,7 @@ export class KeptLines {
     const name = nameOf(contextId, split);
     this.#drop(name);
     this.#kept.set(name, lines);
-    this.#bytes += lines.packed.length;
+    this.#bytes += bytesOf(lines);
     for (const oldest of this.#kept.keys()) {
       if (this.#bytes <= TEXT_LINES_BYTES_MAX) return;
       this.#drop(oldest);
@@ -59,9 +60,15 @@ export class KeptLines {
   }
 
   #drop(name: string): void {
-    this.#bytes -= this.#kept.get(name)?.packed.length ?? 0;
+    const kept = this.#kept.get(name);
+    if (kept !== undefined) this.#bytes -= bytesOf(kept);
     this.#kept.delete(name);
   }
+}
+
+/** The memory that lines count as: those of a short text take more than their bytes. */
+function bytesOf({ packed }: TextLines): number {
+  return Math.max(packed.length, TEXT_LINES_BYTES_MIN);
 }
 
 function nameOf(contextId: string, split: Split): string {

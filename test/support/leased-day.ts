@@ -211,7 +211,7 @@ export class LeasedDay {
     const release = (part: string, _: string, no: number): Promise<Lease> =>
       this.#send(life, async () => this.#instanceAt(Number(part)).release(DAY, no));
     // Parts that are lost reject: none hangs here.
-    return new DayWhole({ rows, release, wait: () => new Promise(() => undefined) });
+    return new DayWhole({ rows, release, timer: () => () => undefined });
   }
 
   /** Sends a call, and its reply when that is there. */

@@ -1,6 +1,6 @@
 /**
- * The `meta` table: single values of a run, one row each, as text; the settings, which every run has, are in the row of the version. This file is the only one that knows their keys and
- * how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
+ * The `meta` table: single values of a run, as text. Each has a row, but the settings, which are beside the version: every run has both, and a
+ * row costs. This file is the only one that knows their keys and how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
  */
 import * as z from "zod";
 import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";

@@ -19,7 +19,10 @@ function wholeBesideOneThatHangs() {
       committed: () => [...leases.values()].reduce((sum, { nanoUsd }) => sum + nanoUsd, 0),
     },
     release: () => released.promise,
-    wait: () => new Promise((resolve) => waits.push(resolve)),
+    timer: (_, elapsed) => {
+      waits.push(elapsed);
+      return () => void waits.splice(waits.indexOf(elapsed), 1);
+    },
   });
   return { whole, leases, waits, released };
 }
@@ -52,6 +55,16 @@ describe("a day's budget of which a part that hangs has leased all", () => {
     await leased;
     released.resolve({ no: 1, nanoUsd: 0 });
     await expect.poll(() => leases.get("a")?.nanoUsd).toBe(0);
+    expect(waits).toEqual([]);
     expect(await whole.lease(DAY, "b", request(2))).toMatchObject({ covers: [true] });
+  });
+
+  it("is waited for by no timer any more once the part has given it back", async () => {
+    const { whole, waits, released } = wholeBesideOneThatHangs();
+    const leased = whole.lease(DAY, "b", request(1));
+    await expect.poll(() => waits.length).toBe(1);
+    released.resolve({ no: 1, nanoUsd: 0 });
+    expect(await leased).toMatchObject({ covers: [true] });
+    expect(waits).toEqual([]);
   });
 });
