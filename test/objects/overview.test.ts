@@ -27,14 +27,14 @@ it("has what a run has spent and how its calls failed, once the operator has loo
   await run.post("/query", { prompt: "y", model: "sim/fail?status=400" });
   // Its object reports at once what the operator's look shows.
   await lookAt(run.id);
-  // A run of an earlier file may still report: it has no name.
+  // Runs of earlier files may still work and report: they have other names.
   const own = { name: "overseen", runs: 1, failed: 1, usd: usage.cost };
   await expect.poll(async () => (await overview()).by_name).toContainEqual(own);
   const before = callsOf(run.id);
   const seen = await overview();
-  expect(seen).toMatchObject({ working: 0, in_flight: 0, complete: true });
+  expect(seen.complete).toBe(true);
   expect(seen.by_model).toContainEqual({ model: "sim/echo", usd: usage.cost });
-  expect(seen.failures).toContainEqual({ code: "upstream_error", calls: 1 });
+  expect(seen.failures.find(({ code }) => code === "upstream_error")?.calls).toBeGreaterThanOrEqual(1);
   const sum = (entries: readonly { usd: number }[]): number => entries.reduce((total, { usd }) => total + usd, 0);
   expect(sum(seen.hours)).toBeCloseTo(seen.spent_usd, 9);
   // Of a run that an earlier file took off the list, the hours alone know what it has spent.
@@ -43,16 +43,19 @@ it("has what a run has spent and how its calls failed, once the operator has loo
 });
 
 it("keeps what a run has spent today that is taken off the list", async () => {
+  const run = await openRun({ name: "taken off", default_model: "sim/echo", budget: { usd: 1 } });
+  // More than any other run of this file, so that no report of theirs in between could stand for it.
+  const { usage } = await run.query({ prompt: "x".repeat(4_000) });
+  await lookAt(run.id);
+  const listed = expect.objectContaining({ name: "taken off", usd: usage.cost });
+  await expect.poll(async () => (await overview()).by_name).toContainEqual(listed);
   const { spent_usd: spent } = await overview();
-  expect(spent).toBeGreaterThan(0);
-  const { data } = await exports.default
-    .fetch("http://gateway.test/runs?view=summary", { headers })
-    .then((reply) => reply.json<{ data: { id: string }[] }>());
-  for (const { id } of data) {
-    const part = env.DIRECTORY.get(directoryOf(env, { id, holder: null }).id);
-    await runInDurableObject(part, (directory) => directory.forget(id));
-  }
-  expect(await overview()).toMatchObject({ runs: 0, spent_usd: spent, by_name: [] });
+  const part = env.DIRECTORY.get(directoryOf(env, { id: run.id, holder: null }).id);
+  await runInDurableObject(part, (directory) => directory.forget(run.id));
+  const after = await overview();
+  expect(after.by_name).not.toContainEqual(expect.objectContaining({ name: "taken off" }));
+  // Runs of earlier files may have reported more meanwhile: nothing takes away what was spent.
+  expect(after.spent_usd).toBeGreaterThan(spent - usage.cost / 2);
 });
 
 it("counts a run whose row an earlier version has written from its next report on", async () => {
@@ -66,9 +69,9 @@ it("counts a run whose row an earlier version has written from its next report o
     );
   });
   const { usage } = await run.query({ prompt: "x" });
-  const { spent_usd: before } = await overview();
   await lookAt(run.id);
-  await expect.poll(async () => (await overview()).spent_usd - before).toBeCloseTo(usage.cost, 12);
+  const own = expect.objectContaining({ name: "from earlier", usd: usage.cost });
+  await expect.poll(async () => (await overview()).by_name).toContainEqual(own);
 });
 
 it("refuses a time that it does not understand, and any credential but the operator's", async () => {
