@@ -21,7 +21,7 @@ export type RunPlan = {
   /** Of a client that leaves: the share of slots that the upstream has answered by then. */
   leavesAt?: number;
   onLost: "retry" | "fail";
-  /** The budget as a share of what the batch costs: below 1, it ends before the batch does. */
+  /** The budget as a share of what the batch costs: below 1, it ends before the batch does; else it lasts, whatever the kills take. */
   budgetShare: number;
   /** Between the volley's start and the posting of the batch, ms. */
   postsAfterMs: number;

@@ -1,4 +1,5 @@
 /** The upstream of a volley. For each call it records the name, the times of arrival and answer, and the cost. */
+import { PROMPT_TOKENS_UNSEEN } from "../../src/limits.ts";
 import { draw } from "../budget/tariff.ts";
 import {
   startUpstream,
@@ -33,6 +34,15 @@ export function billNanoUsd(run: RunPlan, index: number): number {
   const promptTokens = Math.ceil(promptOf(run, index).length / BYTES_PER_TOKEN) + TOKENS_PER_MESSAGE;
   const completionTokens = Math.ceil(textOf(run, index).length / BYTES_PER_TOKEN);
   return Math.round(promptTokens * PRICES.input * 1_000 + completionTokens * PRICES.output * 1_000);
+}
+
+/**
+ * The most that a call stays charged which a kill takes while it is in flight, nano-USD: its reservation. Of the first calls to a
+ * model, the prompt is reserved with one token a byte and a template that nobody has seen.
+ */
+export function lostNanoUsdMax({ promptBytes }: RunPlan): number {
+  const promptTokens = promptBytes + PROMPT_TOKENS_UNSEEN;
+  return Math.round(promptTokens * PRICES.input * 1_000 + MAX_TOKENS * PRICES.output * 1_000);
 }
 
 export class Provider {

@@ -5,7 +5,7 @@ import { type Instances, noteInstances, resumeInstances } from "./instances.ts";
 import { Client } from "./client.ts";
 import { Looks } from "./looks.ts";
 import type { KillPlan, RunPlan, VolleyPlan } from "./plan.ts";
-import { billNanoUsd } from "./provider.ts";
+import { billNanoUsd, lostNanoUsdMax } from "./provider.ts";
 import { sleep, until } from "./wait.ts";
 import { startKillWorld, type KillWorld } from "./world.ts";
 
@@ -20,7 +20,7 @@ const LOOK_EVERY_MS = 20;
  */
 export async function runVolley(plan: VolleyPlan, msMax = 400_000): Promise<Round[]> {
   await using world = await startKillWorld(plan.runs, plan.detached);
-  const subjects = await Promise.all(plan.runs.map((run) => subjectOf(world, run)));
+  const subjects = await Promise.all(plan.runs.map((run) => subjectOf(world, run, plan.kills.length)));
   const over = new AbortController();
   const follow = async (): Promise<void> => {
     await Promise.all(subjects.map(({ client }) => client.follow(over.signal)));
@@ -41,10 +41,12 @@ export async function runVolley(plan: VolleyPlan, msMax = 400_000): Promise<Roun
   return rounds;
 }
 
-async function subjectOf(world: KillWorld, plan: RunPlan): Promise<Subject> {
+/** A budget that is to last pays, beside its share, for all that the kills can take while it is in flight. */
+async function subjectOf(world: KillWorld, plan: RunPlan, kills: number): Promise<Subject> {
   let worthNanoUsd = 0;
   for (let index = 0; index < plan.slots; index += 1) worthNanoUsd += billNanoUsd(plan, index);
-  const usd = (worthNanoUsd * plan.budgetShare) / 1e9;
+  const lostNanoUsd = plan.budgetShare < 1 ? 0 : kills * plan.maxParallel * lostNanoUsdMax(plan);
+  const usd = (worthNanoUsd * plan.budgetShare + lostNanoUsd) / 1e9;
   const run = await world.openRun({ budget: { usd }, max_parallel: plan.maxParallel });
   const client = new Client(plan, run.token, world);
   const looks = new Looks(world.url, client, run.id);
