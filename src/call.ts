@@ -255,10 +255,10 @@ export type CallFacts = DispatchOptions & {
   /** True if the request sends tools, for which the upstream's template adds further tokens; absent = no. */
   tools?: boolean;
   /**
-   * Whether no field but its one message, a user's plain text, can change the template around it; absent = unless its body is sent
-   * as its client wrote it.
+   * Set if no field but its one message, a user's plain text, can change the template around it; absent = one may, or it is not known,
+   * as of calls that earlier code stored or sends.
    */
-  isBare?: boolean;
+  isBare?: true;
   /** The endpoint of the request, which decides its template; absent = chat. */
   endpoint?: Endpoint;
   /** True if the body is sent as its client wrote it, so that only upstreams of its protocol can take it; absent = no. */

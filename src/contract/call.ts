@@ -121,7 +121,7 @@ function factsOf({ body: { messages }, fields: content }: CallContent, settings:
   }
   // A lone message may be a system message, and a template can depend on a field that the gateway does not know.
   const mayShape = messages !== undefined || settings.body.params !== undefined;
-  if (mayShape && facts.messageCount === 1) facts.isBare = false;
+  if (!mayShape && facts.messageCount === 1) facts.isBare = true;
   const schemaTokens = schemaSize?.textTokensMax ?? 0;
   const textTokens =
     content.textTokensMax + settings.systemSize.textTokensMax + paramsFields.textTokensMax + schemaTokens;

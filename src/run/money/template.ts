@@ -64,9 +64,9 @@ export function leaseShapeOf(facts: CallFacts): string {
  * bounds the template of every other one of the model, because it had that template and a text.
  */
 export function isBare(facts: CallFacts): boolean {
-  const { endpoint = "chat", isRaw, isBare: isPlain = isRaw !== true, messageCount, mediaParts, tools } = facts;
+  const { endpoint = "chat", messageCount, mediaParts, tools } = facts;
   const isOneText = messageCount === 1 && mediaParts === 0 && facts.fileParts === undefined && tools !== true;
-  return isPlain && isOneText && (endpoint === "chat" || endpoint === "messages");
+  return facts.isBare === true && isOneText && (endpoint === "chat" || endpoint === "messages");
 }
 
 /** True if a lease of this shape is that of a bare request. */

@@ -30,7 +30,10 @@ type StoredCascade = Omit<Cascade, "models"> & { models: readonly number[] };
 /** The facts of a page whose slots all have the same call. */
 type CopiedFacts = { copies: number; row: FactsRow };
 
-type FactsRow = [number, number, number, number | null, Priority, number | null, number, FactsExtra?];
+/** The extra of a call that is bare and has no other: most calls of a large batch, for which an object would be a third of their row. */
+const BARE = 1;
+
+type FactsRow = [number, number, number, number | null, Priority, number | null, number, (FactsExtra | typeof BARE)?];
 
 /** Splits calls into pages. `models` collects the distinct models; a slot refers to its own by index. */
 export class CallPageBuilder {
@@ -115,7 +118,8 @@ export class CallPageBuilder {
     const extra: FactsExtra =
       cascade === undefined || later === undefined ? rest : { ...rest, cascade: { ...cascade, models: later } };
     const named = call.id == null ? extra : { ...extra, id: call.id };
-    if (Object.keys(named).length > 0) row.push(named);
+    const names = Object.keys(named).length;
+    if (names > 0) row.push(names === 1 && named.isBare === true ? BARE : named);
     return row;
   }
 
@@ -184,6 +188,7 @@ function slotFactsOf(
   const model = models[modelIndex] ?? null;
   const read = { promptBytes, messageCount, modelIndex, model, maxTokens, priority, timeoutMs, mediaParts };
   if (extra === undefined) return read;
+  if (extra === BARE) return { ...read, isBare: true };
   const { id, cascade, ...facts } = extra;
   void id;
   if (cascade === undefined) return { ...read, ...facts };
@@ -206,8 +211,8 @@ export function readNames(facts: string): SlotName[] {
 }
 
 function slotNameOf(row: FactsRow): SlotName {
-  const extra = row[7] ?? {};
-  return { id: extra.id ?? null, ...labelsOf(extra) };
+  const extra = row[7];
+  return extra === undefined || extra === BARE ? { id: null } : { id: extra.id ?? null, ...labelsOf(extra) };
 }
 
 /**

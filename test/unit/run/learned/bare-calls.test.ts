@@ -17,7 +17,7 @@ const BOUNDS = {
 } as const;
 
 const target = makeTarget({ bounds: BOUNDS });
-const bare = makeFacts({ promptBytes: 47 });
+const bare = makeFacts({ promptBytes: 47, isBare: true });
 
 /** Takes in the bill of one call. */
 function learn(templates: Templates, facts: CallFacts, promptTokens: number, at = target): void {
@@ -41,17 +41,15 @@ describe("the template of calls whose prompt is one text", () => {
     expect(templates.overheadOf(target, bare, 0)?.settledTokens).toBe(60 - 10 - PROMPT_TOKENS_PER_MESSAGE);
   });
 
-  it.each<[string, Partial<SlotFacts>]>([
-    ["messages of the client's, or params", { isBare: false }],
-    ["a body as its client wrote it that is no plain text", { isRaw: true }],
-    ["another message", { messageCount: 2 }],
-    ["tools", { tools: true }],
-    ["an image", { mediaParts: 1 }],
-    ["a file", { fileParts: 1 }],
-    ["another endpoint", { endpoint: "messages" }],
-    ["an endpoint without messages", { endpoint: "responses" }],
-  ])("neither says anything of a call with %s, nor is known from one", (_, fields) => {
-    const other = makeFacts({ promptBytes: 47, ...fields });
+  it.each<[string, SlotFacts]>([
+    ["messages of the client's, or params, or one of earlier code, which did not say", makeFacts({ promptBytes: 47 })],
+    ["another message", { ...bare, messageCount: 2 }],
+    ["tools", { ...bare, tools: true }],
+    ["an image", { ...bare, mediaParts: 1 }],
+    ["a file", { ...bare, fileParts: 1 }],
+    ["another endpoint", { ...bare, endpoint: "messages" }],
+    ["an endpoint without messages", { ...bare, endpoint: "responses" }],
+  ])("neither says anything of a call with %s, nor is known from one", (_, other) => {
     const templates = new Templates();
     learn(templates, bare, 12);
     expect(templates.overheadOf(target, other, 0)?.settledTokens).toBe(PROMPT_TOKENS_FIXED_OPENAI);
@@ -62,7 +60,7 @@ describe("the template of calls whose prompt is one text", () => {
 
   it("is that of bodies as their clients wrote them too, if they are one plain text", () => {
     const templates = new Templates();
-    const raw = makeFacts({ promptBytes: 47, isRaw: true, isBare: true });
+    const raw: SlotFacts = { ...bare, isRaw: true };
     learn(templates, raw, 12);
     expect(templates.overheadOf(target, raw, 0)?.settledTokens).toBe(12);
   });
@@ -100,6 +98,7 @@ type Plan = {
   width: number;
   picks: number[];
 };
+type Call = { facts: Partial<SlotFacts>; billed: number };
 type Lived = { answered: number; refused: number };
 
 const CAP = 7;
@@ -112,7 +111,7 @@ function usdOf(promptTokens: number): number {
 
 /** Runs calls to the end of a budget in nano-USD; `billed`: the prompt tokens of each. */
 function live(
-  calls: readonly { facts: Partial<SlotFacts>; billed: number }[],
+  calls: readonly Call[],
   { usd, width, picks }: { usd: number; width: number; picks: readonly number[] },
 ): Lived {
   const engine = new TestEngine({ limits: { usd }, width, targets: [makeTarget({ price: PRICE, bounds: BOUNDS })] });
@@ -157,7 +156,8 @@ const plans: fc.Arbitrary<Plan> = fc.record({
 describe("the last calls of a budget whose prompts are one text each", () => {
   it("are refused only when less is left than the text, a message and what the least of them was billed", () => {
     const limit = 50_000;
-    const calls = Array.from({ length: 200 }, () => ({ facts: { promptBytes: 47 }, billed: 12 }));
+    const call: Call = { facts: { promptBytes: 47, isBare: true }, billed: 12 };
+    const calls = Array.from({ length: 200 }, () => call);
     const { answered } = live(calls, { usd: limit, width: 64, picks: [3, 1, 4, 1, 5] });
     const worst = usdOf(47 + PROMPT_TOKENS_PER_MESSAGE + 12);
     expect(answered).toBe(Math.floor((limit - worst) / usdOf(12)) + 1);
@@ -167,8 +167,8 @@ describe("the last calls of a budget whose prompts are one text each", () => {
     const sum: Lived = { answered: 0, refused: 0 };
     fc.assert(
       fc.property(plans, ({ template, shapedTemplate, texts, paysFor, ...rest }) => {
-        const calls = texts.map(({ bytes, dense, shaped }) => ({
-          facts: { promptBytes: bytes, ...(shaped ? { isBare: false } : {}) },
+        const calls = texts.map(({ bytes, dense, shaped }): Call => ({
+          facts: { promptBytes: bytes, ...(shaped ? {} : { isBare: true }) },
           billed:
             Math.ceil(dense ? bytes : bytes / 4) + PROMPT_TOKENS_PER_MESSAGE + (shaped ? shapedTemplate : template),
         }));

@@ -13,13 +13,13 @@ const OTHERS: Partial<SlotFacts>[] = [
   { maxTokens: null },
   { priority: 1 },
   { timeoutMs: 5 },
-  { isBare: false },
+  { isBare: true },
 ];
 
 describe("two slots", () => {
   it("are alike if their calls are plain and have the same facts, or are one", () => {
     expect(isAlike(makeFacts(), makeFacts())).toBe(true);
-    expect(isAlike(makeFacts({ isBare: false }), makeFacts({ isBare: false }))).toBe(true);
+    expect(isAlike(makeFacts({ isBare: true }), makeFacts({ isBare: true }))).toBe(true);
     const special = makeFacts({ dedupeKey: "a" });
     expect(isAlike(special, special)).toBe(true);
   });

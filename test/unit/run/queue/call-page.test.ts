@@ -54,6 +54,32 @@ describe("calls with one object of facts", () => {
   });
 });
 
+describe("calls that are bare", () => {
+  it("are so when they are read, with other facts and without, as slots and as copies; those of earlier code are not", () => {
+    const calls = [
+      facts({ isBare: true }),
+      facts(),
+      facts({ isBare: true, completions: 2 }),
+      facts({ isBare: true, step: 3 }),
+    ];
+    const builder = new CallPageBuilder({});
+    for (const each of calls) builder.add({ body: { prompt: "a" }, facts: each });
+    const page = builder.flush()?.facts ?? "";
+    const modelIndex = 0;
+    expect(readFacts(page, [null])).toEqual(calls.map((each) => ({ ...each, modelIndex })));
+    expect(readNames(page)).toEqual([{ id: null }, { id: null }, { id: null }, { id: null, step: 3 }]);
+    const copies = new CallPageBuilder({}).copies({ body: { prompt: "a" }, facts: facts({ isBare: true }) }, 2).facts;
+    expect(readFacts(copies, [null]).map(({ isBare }) => isBare)).toEqual([true, true]);
+    // As earlier code wrote a row, of whatever call.
+    expect(readFacts("[[1,1,0,null,2,null,0]]", [null])[0]).not.toHaveProperty("isBare");
+  });
+
+  it("take two characters more than others: pages of large batches are kept in memory", () => {
+    const rowOf = (fields: Partial<CallFacts>) => new CallPageBuilder({}).kind(facts(fields), 1).length;
+    expect(rowOf({ isBare: true }) - rowOf({})).toBe(2);
+  });
+});
+
 describe("splitting calls into pages", () => {
   it("puts 32 calls into a page, and the next into another", () => {
     const prompts = Array.from({ length: 2 * CALL_PAGE_SLOTS_MAX + 1 }, (_, index) => ({ prompt: `p${index}` }));
