@@ -1,6 +1,7 @@
 /**
- * The `meta` table: single values of a run, as text. Each has a row, but the settings, which are beside the version: every run has both, and a
- * row costs. This file is the only one that knows their keys and how each is written; docs/storage.md lists them. Objects in use hold rows under these keys: renaming one needs a migration.
+ * The `meta` table: single values of a run, as text. Each has a row, but the settings, which are beside the version: every run has both,
+ * and a row costs. This file is the only one that knows their keys and how each is written; docs/storage.md lists them. Objects in use hold
+ * rows under these keys: renaming one needs a migration.
  */
 import * as z from "zod";
 import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";
@@ -57,7 +58,29 @@ type Values = {
   usageBaseline: CounterValues;
 };
 
-type Column<T> = { key: string; missing: T; parse: (text: string) => T; format: (value: T) => string };
+/** A column of the table that holds values: its statements get the row's key, and the text after it. */
+type Place = { readonly read: string; readonly write: string };
+
+const VALUE: Place = {
+  read: "SELECT value AS text FROM meta WHERE key = ?",
+  write: "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+};
+
+/** Beside the version, whose row is written with it if it is not there. */
+const BESIDE_VERSION: Place = {
+  read: "SELECT more AS text FROM meta WHERE key = ?",
+  write: `INSERT INTO meta (key, value, more) VALUES (?, '${versionOf(MIGRATIONS)}', ?)
+    ON CONFLICT (key) DO UPDATE SET more = excluded.more`,
+};
+
+/** How a value is stored. `place`: absent = it is the value of its row. */
+type Column<T> = {
+  key: string;
+  place?: Place;
+  missing: T;
+  parse: (text: string) => T;
+  format: (value: T) => string;
+};
 
 const counters = z.object({ totals: z.custom<Totals>(), groups: z.custom<GroupCounts>() });
 
@@ -92,6 +115,7 @@ const COLUMNS: { readonly [Name in keyof Values]: Column<Values[Name]> } = {
   schemaVersion: number("schema", FIRST_SCHEMA_VERSION),
   settings: {
     key: "schema",
+    place: BESIDE_VERSION,
     missing: null,
     // Runs that were opened before there were tools have none.
     parse: (text) => ({ tools: [], ...(JSON.parse(text) as Omit<RunSettings, "tools">) }),
@@ -144,20 +168,14 @@ export class Meta {
 
   get<Name extends keyof Values>(name: Name): Values[Name] {
     const column: Column<Values[Name]> = COLUMNS[name];
-    const query = name === "settings" ? MORE : "SELECT value AS text FROM meta WHERE key = ?";
-    const text = this.#rows.first<{ text: string | null }>("meta", query, column.key)?.text ?? null;
+    const { read } = column.place ?? VALUE;
+    const text = this.#rows.first<{ text: string | null }>("meta", read, column.key)?.text ?? null;
     return text === null ? column.missing : column.parse(text);
   }
 
   set<Name extends keyof Values>(name: Name, value: Values[Name]): void {
     const column: Column<Values[Name]> = COLUMNS[name];
-    const text = column.format(value);
-    if (name === "settings") this.#rows.write("meta", PUT_MORE, column.key, String(versionOf(MIGRATIONS)), text);
-    else this.#rows.write("meta", PUT, column.key, text);
+    const { write } = column.place ?? VALUE;
+    this.#rows.write("meta", write, column.key, column.format(value));
   }
 }
-
-const MORE = "SELECT more AS text FROM meta WHERE key = ?";
-const PUT = `INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value`;
-const PUT_MORE = `INSERT INTO meta (key, value, more) VALUES (?, ?, ?)
-  ON CONFLICT (key) DO UPDATE SET more = excluded.more`;
