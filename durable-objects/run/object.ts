@@ -265,11 +265,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
     });
   }
 
-  reportCredit(report: CreditReport): Promise<CreditReportReply> {
+  reportCredit(report: CreditReport, settlements: SingleSettlement[] = []): Promise<CreditReportReply> {
     return this.#life.submit((reply, nowMs) => {
+      for (const settlement of settlements) this.#settle(settlement, nowMs);
       const { run } = this.#life;
       // A run that is deleted has charged its credit: the instance that still holds it forgets it.
-      reply(run === null ? { kind: "ended" } : takeCreditReport(run, report, nowMs));
+      const taken: CreditReportReply = run === null ? { kind: "ended" } : takeCreditReport(run, report, nowMs);
+      reply({ ...taken, settles: true });
     });
   }
 

@@ -239,7 +239,7 @@ function hasChoices({ key, route }: Lease): boolean {
 
 /** The run object as credit needs it: a settlement is sent to it once this request has been answered. */
 function creditRunOf(run: RunCaller, waitUntil: CallDeps["waitUntil"]): CreditRun {
-  return creditRun(run, (settlement) => waitUntil(settleSoon(run, settlement)));
+  return creditRun(run, (settlement) => settleSoon(run, settlement, waitUntil));
 }
 
 /** The targets of models and endpoints under the rules that came with a credit, resolved once. */
@@ -310,7 +310,7 @@ export function settleLater(
   settlement: SingleSettlement,
 ): ReturnType<typeof credits.end> {
   const ended = credits.end(run.runId, settlement);
-  if (ended === null) waitUntil(settleSoon(run, settlement));
+  if (ended === null) settleSoon(run, settlement, waitUntil);
   return ended;
 }
 

@@ -1,15 +1,15 @@
 /** The permit of a call that its client's Worker executes: waiting for it, keeping its lease, giving it up. */
-import type { AcquireReply, AcquireRequest, SingleSettlement } from "../objects/methods/calls.ts";
+import type { AcquireReply, AcquireRequest } from "../objects/methods/calls.ts";
 import { callIdOf } from "../run/log.ts";
 import { Refusal } from "../errors.ts";
 import { CALL_SOCKET_AFTER_MS } from "../limits.ts";
 import type { SocketOwner, SocketSignal } from "../objects/methods/sockets.ts";
-import type { RunCaller, RunStub } from "../objects/clients/caller.ts";
+import type { RunCaller } from "../objects/clients/caller.ts";
+import { withSettlements } from "../objects/clients/outbox.ts";
 import type { LeavingSignal } from "../call.ts";
 import { agedRequest, decisionsOn, type PermitRequest } from "../objects/clients/permit-requests.ts";
 import { objectFailure } from "../objects/clients/retry.ts";
 import { RunSocket, WaitingSocket } from "../objects/clients/run-socket.ts";
-import { returnSettlements, settlementsArrived, takeSettlements } from "../objects/clients/settlements.ts";
 import { SharedRequests } from "../objects/clients/shared-requests.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 
@@ -130,22 +130,6 @@ async function queuedDecision(
 /** The decision that a signal brings; null = the request must be repeated. */
 function decisionIn(signal: SocketSignal | null): Decision | null {
   return signal?.type === "reply" && signal.reply.ok !== "wait" ? signal.reply : null;
-}
-
-/** Makes a call to the run object that takes along the settlements that wait in this isolate. */
-async function withSettlements<T>(
-  run: RunCaller,
-  call: (stub: RunStub, taken: SingleSettlement[]) => PromiseLike<T>,
-): Promise<T> {
-  const taken = takeSettlements(run.runId);
-  try {
-    const reply = await run.callWithRetry<T>((stub) => call(stub, taken));
-    settlementsArrived(run.runId, taken);
-    return reply;
-  } catch (error) {
-    returnSettlements(run.runId, taken);
-    throw error;
-  }
 }
 
 /** True once the promise has ended; false if `ms` were over before. The timer also counts as work of this request's own. */

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { CREDIT_TTL_MS } from "../../src/limits.ts";
 import { newRunId, runOf } from "../../src/objects/address.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, storedLeases, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, crash, storedLeases, SUCCESS } from "../support/objects-direct.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -86,9 +86,28 @@ describe("credit that is not returned", () => {
     await expect.poll(async () => (await run.document()).budget.calls).toMatchObject({ spent: 50, reserved: 0 });
     const log = await (await run.send("GET", `/runs/${run.id}/log`)).text();
     expect(log).toContain('"event_type":"credit_lost"');
-    expect(await run.object.reportCredit({ creditId: "lost", number: 2, calls: [], returns: true })).toEqual({
+    expect(await run.object.reportCredit({ creditId: "lost", number: 2, calls: [], returns: true })).toMatchObject({
       kind: "ended",
     });
+  });
+});
+
+describe("settlements that come with a report", () => {
+  it.each([
+    ["of a credit", "open"],
+    ["of a credit that is gone", "gone"],
+  ])("%s settle their attempts, once", async (_, creditId) => {
+    const run = await openRun({ budget: { calls: 10_000 }, max_parallel: 64 });
+    const attemptId = await acquireOne(run);
+    const need = { usd: 1, calls: 1, prompt_tokens: 1, completion_tokens: 1, new_tokens: 2 };
+    expect(await run.object.openCredit({ creditId: "open", need, upstreams: ["up"] })).not.toBeNull();
+    const report = { creditId, number: 1, calls: [], returns: false };
+    const settlement = { attemptId, outcome: SUCCESS, stored: null };
+    for (let time = 1; time <= 2; time++) {
+      expect(await run.object.reportCredit(report, [settlement])).toMatchObject({ settles: true });
+    }
+    await run.object.reportCredit({ creditId: "open", number: 2, calls: [], returns: true });
+    expect((await run.document()).budget.calls).toMatchObject({ spent: 1, reserved: 0 });
   });
 });
 
@@ -97,7 +116,7 @@ it("reports and settlements for a run that is deleted end, and do not end its ob
   onTestFinished(() => void errors.mockRestore());
   const deleted = runOf(env, newRunId(env));
   const report = { creditId: "credit", number: 1, calls: [], returns: true };
-  expect(await deleted.reportCredit(report)).toEqual({ kind: "ended" });
+  expect(await deleted.reportCredit(report)).toEqual({ kind: "ended", settles: true });
   const settlement = { attemptId: "call.1", outcome: SUCCESS, stored: null };
   expect(await deleted.settle(settlement)).toMatchObject({ known: false, costNanoUsd: 0, remainingNanoUsd: null });
   expect(await deleted.settleMany([settlement])).toBeUndefined();

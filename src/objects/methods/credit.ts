@@ -14,9 +14,11 @@ export type OpenCreditReply = {
   windowMs: number;
 };
 
-export type CreditReportReply =
+/** `settles`: the object has applied the settlements that came with the report; absent = it has not read them. */
+export type CreditReportReply = { settles?: true } & (
   | ({ kind: "continue"; terms: CreditTerms } & Remaining)
   /** The run needs what is left: start nothing more, and return the credit. */
   | { kind: "recalled" }
   /** The credit was returned, or it expired and was charged. */
-  | { kind: "ended" };
+  | { kind: "ended" }
+);

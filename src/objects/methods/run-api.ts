@@ -150,8 +150,8 @@ export interface RunApi extends Rpc.DurableObjectBranded {
   /** Lends a part of the budget and the width to an instance of the gateway; null if the run has ended. */
   openCredit(request: CreditRequest): Promise<OpenCreditReply | null>;
 
-  /** Takes in what an instance has started inside its credit. The same report twice changes nothing. */
-  reportCredit(report: CreditReport): Promise<CreditReportReply>;
+  /** Takes in what an instance has started inside its credit. The same report twice changes nothing. Applies `settlements` first. */
+  reportCredit(report: CreditReport, settlements?: SingleSettlement[]): Promise<CreditReportReply>;
 
   /** Withdraws a single call, a request for a child run, or the item of an attempt, by id: nobody waits for it any more. */
   withdraw(callId: string): Promise<void>;

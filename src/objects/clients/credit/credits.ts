@@ -31,7 +31,10 @@ import { CreditHolder, type Started } from "./holder.ts";
 export type CreditRun = {
   readonly runId: string;
   openCredit: (request: CreditRequest) => Promise<OpenCreditReply | null>;
+  /** Takes along the settlements that wait in this instance. */
   reportCredit: (report: CreditReport) => Promise<CreditReportReply>;
+  /** Whether there are any. */
+  settlementsWait: () => boolean;
   /** Settles an attempt that the run object knows. */
   settle: (settlement: SingleSettlement) => unknown;
 };
@@ -76,6 +79,8 @@ type Session = {
   isUsed: boolean;
   usedAtMs: number;
   acknowledgedAtMs: number;
+  /** Whether the run object settles what comes with a report: its latest reply says so. */
+  takesSettlements: boolean;
   /** The request that reports. */
   keeper: { seenMs: number; sinceMs: number } | null;
 };
@@ -160,6 +165,14 @@ export class InstanceCredits {
     return this.#sessions.get(runId)?.holder?.end(settlement, this.#deps.now()) ?? null;
   }
 
+  /** True if a settlement that waits in this instance leaves with the next report, which is due: nobody else need send it. */
+  takesSettlements(runId: string): boolean {
+    const session = this.#sessions.get(runId);
+    if (session === undefined || session.holder === null || session.keeper === null) return false;
+    if (session.holder.isClosed || !session.takesSettlements) return false;
+    return this.#deps.now() - session.keeper.seenMs < CREDIT_HANDOVER_MS;
+  }
+
   /** Starts nothing more inside the credit, which is returned soon: its upstream has refused a call. */
   stop(runId: string): void {
     this.#sessions.get(runId)?.holder?.close();
@@ -211,6 +224,7 @@ export class InstanceCredits {
         isUsed: false,
         usedAtMs: now(),
         acknowledgedAtMs: now(),
+        takesSettlements: false,
         keeper: null,
       });
       this.#ensureKept(run, session, waitUntil);
@@ -248,7 +262,7 @@ export class InstanceCredits {
       const isOver = own.seenMs - own.sinceMs >= CREDIT_KEEPER_MS + CREDIT_IDLE_MS;
       try {
         if (isIdle || isOver || holder.isClosed) await this.giveBack(run);
-        else if (holder.heldCount > 0) await this.#report(run, session, false);
+        else if (holder.heldCount > 0 || run.settlementsWait()) await this.#report(run, session, false);
       } catch {
         // The run object cannot be reached. What is not reported before the credit expires is charged.
         if (own.seenMs - session.acknowledgedAtMs > CREDIT_TTL_MS) this.#forget(session, holder);
@@ -268,6 +282,7 @@ export class InstanceCredits {
     const reply = await run.reportCredit(report);
     const settlements = holder.acknowledged(report.number, reply, this.#deps.now());
     session.acknowledgedAtMs = this.#deps.now();
+    session.takesSettlements = reply.settles === true;
     if (holder.isEnded) this.#forget(session, holder);
     for (const settlement of settlements) run.settle(settlement);
   }
@@ -302,6 +317,7 @@ export class InstanceCredits {
         isUsed: false,
         usedAtMs: 0,
         acknowledgedAtMs: 0,
+        takesSettlements: false,
         keeper: null,
       },
     };

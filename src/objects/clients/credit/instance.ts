@@ -2,6 +2,7 @@
 import type { SingleSettlement } from "../../methods/calls.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../methods/credit.ts";
 import type { RunCaller } from "../caller.ts";
+import { settlementsWait, withSettlements } from "../outbox.ts";
 import { InstanceCredits, type CreditRun } from "./credits.ts";
 
 export const credits = new InstanceCredits({
@@ -16,7 +17,17 @@ export function creditRun(run: RunCaller, settle: (settlement: SingleSettlement)
   return {
     runId: run.runId,
     openCredit: (request) => run.callWithRetry<OpenCreditReply | null>((stub) => stub.openCredit(request)),
-    reportCredit: (report) => run.callWithRetry<CreditReportReply>((stub) => stub.reportCredit(report)),
+    reportCredit: async (report) => {
+      let settlements: readonly SingleSettlement[] = [];
+      const reply = await withSettlements<CreditReportReply>(run, (stub, taken) => {
+        settlements = taken;
+        return stub.reportCredit(report, taken);
+      });
+      // An object of an earlier version has not read them.
+      if (reply.settles !== true) for (const settlement of settlements) settle(settlement);
+      return reply;
+    },
+    settlementsWait: () => settlementsWait(run.runId),
     settle,
   };
 }

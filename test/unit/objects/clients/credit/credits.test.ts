@@ -36,7 +36,7 @@ function makeInstance() {
   const requests: string[][] = [];
   const reports: CreditReport[] = [];
   const settled: SingleSettlement[] = [];
-  const object = { isUnreachable: false, isRecalling: false };
+  const object = { isUnreachable: false, isRecalling: false, settles: true, settlementsWait: false };
   const run: CreditRun = {
     runId: "run",
     openCredit: async ({ upstreams }) => {
@@ -46,10 +46,12 @@ function makeInstance() {
     reportCredit: async (report) => {
       if (object.isUnreachable) return Promise.reject(new Error("unreachable"));
       reports.push(report);
-      if (report.returns) return Promise.resolve({ kind: "ended" });
-      if (object.isRecalling) return Promise.resolve({ kind: "recalled" });
-      return Promise.resolve({ kind: "continue", terms: TERMS, remainingNanoUsd: TERMS.remainingNanoUsd });
+      const told = object.settles ? { settles: true as const } : {};
+      if (report.returns) return Promise.resolve({ ...told, kind: "ended" });
+      if (object.isRecalling) return Promise.resolve({ ...told, kind: "recalled" });
+      return Promise.resolve({ ...told, kind: "continue", terms: TERMS, remainingNanoUsd: TERMS.remainingNanoUsd });
     },
+    settlementsWait: () => object.settlementsWait,
     settle: (settlement) => settled.push(settlement),
   };
   /** What requests do after their reply. A request that the platform ends is one whose timers are forgotten. */
@@ -251,6 +253,37 @@ describe("an instance of the gateway", () => {
     expect(credits.end("run", { attemptId, outcome: success(), stored: null })).toMatchObject({ charge: { calls: 1 } });
     await reporting;
     expect(settled.map((settlement) => settlement.attemptId)).toEqual([attemptId]);
+  });
+
+  it("takes settlements along with its reports once the run object is known to read them, while a request reports", async () => {
+    const { credits, object, reports, advance, start, killRequests } = await withCredit();
+    expect(credits.takesSettlements("another")).toBe(false);
+    start();
+    expect(credits.takesSettlements("run")).toBe(false);
+    await advance(CREDIT_REPORT_MS);
+    expect([credits.takesSettlements("run"), reports.length]).toEqual([true, 1]);
+    // There is nothing else to report.
+    object.settlementsWait = true;
+    await advance(CREDIT_REPORT_MS);
+    expect(callIds(reports)).toEqual([["call1"], []]);
+    object.settles = false;
+    await advance(CREDIT_REPORT_MS);
+    expect([credits.takesSettlements("run"), reports.length]).toEqual([false, 3]);
+    object.settles = true;
+    await advance(CREDIT_REPORT_MS);
+    expect([credits.takesSettlements("run"), reports.length]).toEqual([true, 4]);
+    killRequests();
+    await advance(CREDIT_HANDOVER_MS);
+    expect([credits.takesSettlements("run"), reports.length]).toEqual([false, 4]);
+  });
+
+  it("takes no settlements along once its credit is about to be returned", async () => {
+    const { credits, advance, start } = await withCredit();
+    start();
+    await advance(CREDIT_REPORT_MS);
+    expect(credits.takesSettlements("run")).toBe(true);
+    credits.stop("run");
+    expect(credits.takesSettlements("run")).toBe(false);
   });
 
   it("returns its credit after a second without a call", async () => {
