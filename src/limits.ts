@@ -744,10 +744,16 @@ export const BATCHING_DELAY_MS_MAX = 12;
  */
 export const LEASE_TTL_MS = 30_000;
 /**
- * Longest that a run looks late for a single call that was lost, ms: while nothing waits for its permit or its reservation. An
- * alarm for each call would cost as much as the call's own rows.
+ * Longest that a run looks late for a single call that was lost, ms: while nothing waits for its permit or its reservation, nor, if it is
+ * stored, for its answer, and nothing but its silence speaks for the loss of its Worker. An alarm for each call would cost as much as
+ * the call's own rows.
  */
 export const LOST_CALL_MS = 600_000;
+/**
+ * Stored calls in flight up to which a run looks late for those that were lost: each turn visits all of them, and an alarm that more calls
+ * share costs each of them little.
+ */
+export const LATE_CALLS_MAX = 64;
 /**
  * Life of a lease that a restarted run object finds in its rows, or whose executor's socket broke, ms: longer than two
  * heartbeats, and than the longest delay before a socket is opened again. Together with the life

@@ -226,6 +226,13 @@ export class RunLifecycle implements AlarmHost {
     });
   }
 
+  /** A client looks at a group, or waits for it: from now on the alarm must find the loss of what makes it. */
+  groupAsked(seq: number): void {
+    const nowMs = Date.now();
+    this.run?.groupAsked(seq, nowMs);
+    this.alarm.arm(nowMs);
+  }
+
   /** Takes back the credit of all instances of the gateway: they return it with their next report, or are charged. */
   async recallCredits(): Promise<void> {
     const credits = this.run?.engine.credits;
@@ -296,7 +303,7 @@ export class RunLifecycle implements AlarmHost {
   messageArrived(socket: WebSocket, message: string | ArrayBuffer): void {
     const seq = Number(message);
     const owner = Number.isNaN(seq) ? this.sockets.updated(socket, message, Date.now()) : null;
-    if (owner !== null) return this.#ownerPresent(owner);
+    if (owner !== null) return this.#ownerArrived(owner);
     this.followers.wait(socket, seq);
     this.#commits.poke();
   }
@@ -311,10 +318,16 @@ export class RunLifecycle implements AlarmHost {
   acceptOwner(url: string): WebSocket | null {
     const accepted = this.run === null ? null : this.sockets.accept(url, Date.now());
     if (accepted === null) return null;
-    this.#ownerPresent(accepted.owner);
+    this.#ownerArrived(accepted.owner);
     // What could start while an executor had no socket is signalled by the next turn.
     if (accepted.owner.kind === "executor") this.#commits.poke();
     return accepted.theirs;
+  }
+
+  #ownerArrived(owner: SocketOwner): void {
+    this.#ownerPresent(owner);
+    // Who waits for a stored call needs the alarm sooner than the call's Worker does.
+    if (owner.kind === "group") this.alarm.arm(Date.now());
   }
 
   #ownerPresent(owner: SocketOwner): void {

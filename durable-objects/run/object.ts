@@ -491,13 +491,13 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
   }
 
   async waitGroup(seq: number, waitMs: number): Promise<GroupView | null> {
-    this.#life.run?.groupFollowed(seq, Date.now());
+    this.#life.groupAsked(seq);
     await this.#life.until(() => this.#life.run?.openGroups.has(seq) !== true, waitMs);
     return this.#groupView(seq);
   }
 
   async endedSlots(seq: number, cursor: EndedReply["cursor"] | null, waitMs: number): Promise<EndedReply | null> {
-    this.#life.run?.groupFollowed(seq, Date.now());
+    this.#life.groupAsked(seq);
     await this.#life.until(() => {
       const group = this.#life.run?.engine.groups.get(seq);
       return group === undefined || group.done || group.ended.length > positionOf(cursor, this.#life.opened.epoch);

@@ -11,7 +11,7 @@ import { stopFound } from "../../src/run/steps/cancel.ts";
 import { restoreCredits } from "../../src/run/steps/lend-credit.ts";
 import { endWindows } from "../../src/run/steps/restore.ts";
 import type { Reason } from "../../src/errors.ts";
-import { CHILDREN_MAX, GROUPS_ENDED_KEPT, RUN_FLOOR_BYTES } from "../../src/limits.ts";
+import { CHILDREN_MAX, GROUPS_ENDED_KEPT, LATE_CALLS_MAX, RUN_FLOOR_BYTES } from "../../src/limits.ts";
 import type { ReplayRule } from "../../src/objects/methods/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/objects/methods/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/objects/methods/sockets.ts";
@@ -434,6 +434,19 @@ export class RunState {
     return this.#openGroups.size > 0;
   }
 
+  /**
+   * Whether the loss of an executor of groups must be found in time: that of a stored call need not be while its Worker makes it alone, as
+   * that of a call without a key.
+   */
+  get mustMissExecutors(): boolean {
+    const { singles, groups } = this.openCounts;
+    if (groups > 0 || singles > LATE_CALLS_MAX) return true;
+    for (const seq of this.#openGroups.keys()) {
+      if (this.engine.groups.get(seq)?.counts.running !== 1 || !this.workers.isAlone(seq)) return true;
+    }
+    return false;
+  }
+
   /** A group as it was opened; undefined if there is no such group. */
   storedGroup(seq: number): StoredGroup | undefined {
     return this.#openGroups.get(seq) ?? this.#store.groups.get(seq)?.stored;
@@ -476,6 +489,12 @@ export class RunState {
     if (this.#openGroups.get(seq)?.detach === false) this.clientBoundGroups.followed(seq, nowMs);
   }
 
+  /** A client other than the one whose Worker executes it looks at a group, or waits for it. */
+  groupAsked(seq: number, nowMs: number): void {
+    this.groupFollowed(seq, nowMs);
+    if (this.#openGroups.has(seq)) this.workers.awaited(seq);
+  }
+
   /** The rows of an ended group are stored. The last few stay in memory for readers that follow them. */
   groupEnded(seq: number): void {
     const stored = this.#openGroups.get(seq);
@@ -485,7 +504,7 @@ export class RunState {
     this.clientBoundGroups.forget(seq);
     this.openPlans.forget(seq);
     this.providerNotices.forget(seq);
-    this.workers.left(seq);
+    this.workers.ended(seq);
     this.engine.givenUp.takeOfWorker(workerOf(seq));
     this.#endedGroups.push(seq);
   }

@@ -3,11 +3,11 @@ import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
-import type { ClaimReply, EndedReply, OpenGroupRequest, WorkerState } from "../../src/objects/methods/groups.ts";
+import type { ClaimReply, EndedReply, WorkerState } from "../../src/objects/methods/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, openingOf, pagesOf, SUCCESS } from "../support/objects-direct.ts";
+import { crash, openAsWorker, SUCCESS } from "../support/objects-direct.ts";
 import { expectAtRest } from "../support/objects-group.ts";
-import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
+import { openRun, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
 watchObjects();
@@ -22,19 +22,6 @@ const CANCELLED = {
   retryAfterMs: null,
   latencyMs: 10,
 } as const;
-
-/** Opens a group as a Worker does that executes it. Returns what it has claimed. */
-async function openAsWorker(
-  run: TestRun,
-  { count, key, capacity }: { count: number; key: string; capacity: number },
-  rules: Partial<OpenGroupRequest> = {},
-): Promise<ClaimReply> {
-  const { pages, models } = pagesOf(prompts(count), `up/key/${key}`);
-  const opened = await run.object.openGroup({ ...openingOf(count, models), ...rules }, pages, capacity);
-  if (!opened.ok) throw new Error(`the batch was refused: ${JSON.stringify(opened.reason)}`);
-  if (opened.claim === null) throw new Error("the Worker got no claim");
-  return opened.claim;
-}
 
 /** A claim of the Worker of a run's first group. */
 function claim(run: TestRun, answered: string[], state: Partial<WorkerState> = {}, capacity = 0, waits = false) {

@@ -3,12 +3,12 @@ import { runInDurableObject } from "cloudflare:test";
 import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest } from "../../src/objects/methods/calls.ts";
-import type { OpenGroupRequest } from "../../src/objects/methods/groups.ts";
+import type { ClaimReply, OpenGroupRequest } from "../../src/objects/methods/groups.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { CallPageBuilder, type CallPage } from "../../src/run/queue/call-page.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { RunObject, type LaneObject } from "../../src/index.ts";
-import type { TestRun } from "./objects-run.ts";
+import { prompts, type TestRun } from "./objects-run.ts";
 
 /** Aborts one object: its memory and everything that it waits for are lost. */
 export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectStub<LaneObject>): Promise<void> {
@@ -27,6 +27,19 @@ export async function openUnwatched(
   const opened = await run.object.openGroup({ ...openingOf(asked.length, models), ...rules }, pages);
   if (!opened.ok) throw new Error("the batch was refused");
   return opened.lanes;
+}
+
+/** Opens a group as a Worker does that executes it. Returns what it has claimed. */
+export async function openAsWorker(
+  run: TestRun,
+  { count, key, capacity }: { count: number; key: string; capacity: number },
+  rules: Partial<OpenGroupRequest> = {},
+): Promise<ClaimReply> {
+  const { pages, models } = pagesOf(prompts(count), `up/key/${key}`);
+  const opened = await run.object.openGroup({ ...openingOf(count, models), ...rules }, pages, capacity);
+  if (!opened.ok) throw new Error(`the batch was refused: ${JSON.stringify(opened.reason)}`);
+  if (opened.claim === null) throw new Error("the Worker got no claim");
+  return opened.claim;
 }
 
 /** The request of a Worker that opens a plain batch; `openKey` is a fresh one. */

@@ -25,7 +25,7 @@ export type LeasedWork = {
   readonly hasGroups: boolean;
   /** When the first lease in flight expires by itself. */
   readonly leaseEndMs: number | null;
-  /** Whether only single calls are in flight whose loss nobody waits for: a turn would find it, too. */
+  /** Whether only single calls are in flight, stored or not, whose loss nobody waits for: a turn would find it, too. */
   readonly mayLookLate: boolean;
 };
 
@@ -53,7 +53,7 @@ export const endLeases: MakeJob = ({ objects, recovery, host }) => ({
         return engine.nextLeaseEndMs();
       },
       get mayLookLate() {
-        const isWaitedFor = hasGroups || hasEnded(status) || engine.calls.size > 0;
+        const isWaitedFor = run.mustMissExecutors || hasEnded(status) || engine.calls.size > 0;
         return !isWaitedFor && !recovery.hasFound(engine);
       },
     };

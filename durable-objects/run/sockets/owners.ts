@@ -20,6 +20,7 @@ type OwnedRun = Pick<
   | "openGroups"
   | "epoch"
   | "groupFollowed"
+  | "groupAsked"
   | "workers"
   | "presentExecutors"
 >;
@@ -64,7 +65,7 @@ function signalTo(run: OwnedRun, owner: SocketOwner, nowMs: number): SocketSigna
     case "executor":
       return executorPresent(run, owner, nowMs);
     case "group":
-      run.groupFollowed(owner.seq, nowMs);
+      run.groupAsked(owner.seq, nowMs);
       return owner.isArmed && hasChanged(run, owner) ? { type: "changed" } : null;
   }
 }
@@ -114,6 +115,7 @@ function executorLeft(run: OwnedRun, executor: number, code: number, nowMs: numb
   if (isWorker(executor)) workerSeen(run, executor, nowMs);
   if (code === DONE_CODE) return false;
   if (code !== ENDED_CODE) {
+    run.workers.doubted(seq);
     doubtLeases(run, executor, nowMs);
     return false;
   }

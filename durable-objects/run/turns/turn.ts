@@ -8,7 +8,7 @@ import { dispatch } from "../../../src/run/steps/dispatch.ts";
 import { startHedges } from "../../../src/run/steps/start-hedges.ts";
 import { replayQueued } from "../../../src/run/steps/recall.ts";
 import { endOwed, expireLeases } from "../../../src/run/steps/settle.ts";
-import { leaseApart, shardText, type AttemptInFlight } from "../../../src/run/leases/shard.ts";
+import { leaseApart, shardText, workerOf, type AttemptInFlight } from "../../../src/run/leases/shard.ts";
 import { attemptIdOf, groupSeqOf } from "../../../src/run/queue/slot.ts";
 import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
@@ -76,11 +76,16 @@ export class Turns {
     run.waitingReaders.sweep(nowMs);
   }
 
-  /** Ends attempts whose leases are over: the alarm looks late for single calls. Rarely, because it visits every attempt. */
+  /**
+   * Ends attempts whose leases are over: the alarm looks late for single calls. A stored one is made again by a lane, if its Worker is gone.
+   * Rarely, because it visits every attempt.
+   */
   #loseExpired(nowMs: number): void {
     if (nowMs < this.#lookedAtMs + SWEEP_MS) return;
     this.#lookedAtMs = nowMs;
-    expireLeases(this.#run.engine, nowMs);
+    const { engine, workers, presentExecutors, laneStarts } = this.#run;
+    if (expireLeases(engine, nowMs) === 0) return;
+    if (workers.expire((seq) => presentExecutors.has(workerOf(seq)), nowMs)) laneStarts.need();
   }
 
   /** Replies to callers that have waited long enough, and withdraws calls whose Worker is gone: true if there are any. */

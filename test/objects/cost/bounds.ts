@@ -41,10 +41,10 @@ export const BOUNDS = {
   }),
   "/query": lone,
   "/query with an Idempotency-Key": single({
-    rows: 3.75,
+    rows: 3.1,
     requests: 3.8,
-    commits: 2.75,
-    alarms: 0.7,
+    commits: 2.1,
+    alarms: 0.04,
     messages: 1.7,
     awakeS: 0.12,
   }),
