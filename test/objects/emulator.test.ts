@@ -17,46 +17,51 @@ declare global {
 const HOST = "http://emulator.test";
 const HOLD = `${HOST}/hold/50`;
 
+/** Answers when so many calls wait at once, however late some of them come, and none before 50 ms, so that more are seen. */
+const meetingOf = (calls: number): string => `${HOST}/hold/50/barrier/${calls}`;
+
 beforeEach(async () => {
   await fetch(`${HOST}/reset`, { method: "POST" });
 });
 
 describe("the six slots", () => {
   it("let exactly six fetches of one object wait at once", async () => {
-    expect(await object("one").fanOut(HOLD, 24)).toEqual(repeat(200, 24));
+    expect(await object("one").fanOut(meetingOf(6), 24)).toEqual(repeat(200, 24));
     expect(await peak()).toBe(6);
   });
 
   it("are shared by two requests to one object at once", async () => {
-    await Promise.all([object("shared").fanOut(HOLD, 12), object("shared").fanOut(HOLD, 12)]);
+    await Promise.all([object("shared").fanOut(meetingOf(6), 12), object("shared").fanOut(meetingOf(6), 12)]);
     expect(await peak()).toBe(6);
   });
 
   it("are six more for each further object", async () => {
-    await Promise.all(["a", "b", "c", "d"].map((name) => object(name).fanOut(HOLD, 12)));
+    const answers = await Promise.all(["a", "b", "c", "d"].map((name) => object(name).fanOut(meetingOf(24), 12)));
+    expect(answers.flat()).toEqual(repeat(200, 48));
     expect(await peak()).toBe(24);
   });
 
   it("limit an alarm too", async () => {
     const stub = object("alarm");
-    await stub.fanOutByAlarm(HOLD, 12);
+    await stub.fanOutByAlarm(meetingOf(6), 12);
     await runDurableObjectAlarm(stub);
     await expect.poll(async () => (await stats()).requests).toBe(12);
     expect(await peak()).toBe(6);
   });
 
   it("let exactly six fetches of one Worker request wait at once", async () => {
-    expect(await fanOutFromWorker(24)).toEqual(repeat(200, 24));
+    expect(await fanOutFromWorker(meetingOf(6), 24)).toEqual(repeat(200, 24));
     expect(await peak()).toBe(6);
   });
 
   it("are six for each of two Worker requests", async () => {
-    await Promise.all([fanOutFromWorker(12), fanOutFromWorker(12)]);
+    const answers = await Promise.all([fanOutFromWorker(meetingOf(12), 12), fanOutFromWorker(meetingOf(12), 12)]);
+    expect(answers.flat()).toEqual(repeat(200, 24));
     expect(await peak()).toBe(12);
   });
 
   it("let exactly six fetches of one call of an entrypoint wait at once", async () => {
-    expect(await env.ENTRYPOINT.fanOut(HOLD, 24)).toEqual(repeat(200, 24));
+    expect(await env.ENTRYPOINT.fanOut(meetingOf(6), 24)).toEqual(repeat(200, 24));
     expect(await peak()).toBe(6);
   });
 
@@ -103,8 +108,8 @@ function object(name: string) {
   return env.FAN_OUT.getByName(name);
 }
 
-async function fanOutFromWorker(count: number): Promise<unknown> {
-  const query = new URLSearchParams({ url: HOLD, count: String(count) });
+async function fanOutFromWorker(url: string, count: number): Promise<unknown> {
+  const query = new URLSearchParams({ url, count: String(count) });
   const answer = await exports.default.fetch(`http://worker.test/?${query}`);
   return answer.json();
 }
