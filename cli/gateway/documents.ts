@@ -82,6 +82,3 @@ export type TapeLine = z.infer<typeof TapeLine>;
 
 /** One event of a run's log. */
 export const LogEvent = part({ event_type: text });
-
-/** The error of a reply. */
-export const Refusal = part({ error: part({ message: text }) });

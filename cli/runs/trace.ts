@@ -28,7 +28,7 @@ export async function trace(args: string[], { env, read, stdout, stderr, signal 
   if (positionals.length > 1) throw wrong("trace", "Expected one run.");
   const gateway = gatewayOf(values, { env, read }, { operator: false });
   const [named] = positionals;
-  if (named === undefined && !gateway.isRunToken) throw wrong("trace", "The run is missing.");
+  if (named === undefined && !gateway.credential.isRunToken) throw wrong("trace", "The run is missing.");
   const whole = named === undefined ? undefined : await wholeId(gateway, named, signal);
   const path = whole === undefined ? "/run" : `/runs/${encodeURIComponent(whole)}`;
   const { id, budget } = Run.parse(await json(gateway, path, { signal }));

@@ -1,6 +1,13 @@
 /** `fanout watch RUN`: the events of a run on the terminal, or as JSON Lines. */
-import { Named } from "../gateway/documents.ts";
-import { BEGINNING, GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, request, wholeId } from "../gateway/requests.ts";
+import {
+  BEGINNING,
+  GATEWAY_OPTIONS,
+  GATEWAY_USAGE,
+  gatewayOf,
+  ownRunId,
+  request,
+  wholeId,
+} from "../gateway/requests.ts";
 import { parsed, wrong } from "../options.ts";
 import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import { showRun } from "../watch/show.ts";
@@ -38,14 +45,11 @@ export async function watch(args: string[], surroundings: Surroundings): Promise
       surroundings,
     );
   }
-  if (named === undefined && !gateway.isRunToken) throw wrong("watch", "The run is missing.");
-  const id =
-    named === undefined
-      ? Named.parse(await json(gateway, "/run", { signal })).id
-      : await wholeId(gateway, named, signal);
+  if (named === undefined && !gateway.credential.isRunToken) throw wrong("watch", "The run is missing.");
+  const id = named === undefined ? await ownRunId(gateway, signal) : await wholeId(gateway, named, signal);
   const path = `/runs/${encodeURIComponent(id)}/${values.once ? "log" : "events"}`;
-  const headers = { accept: values.once ? "application/x-ndjson" : "text/event-stream" };
-  const response = await request(gateway, path, { headers, signal });
+  const accept = values.once ? "application/x-ndjson" : "text/event-stream";
+  const response = await request(gateway, path, { accept, signal });
   for await (const line of linesOf(response.body ?? [], SENT_LINE_BYTES_MAX)) {
     if (!line.isEnded) break;
     const text = textOfLine(line);

@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
 import { Failure } from "../failure.ts";
 import { printable, shellWord } from "../text/printable.ts";
 import { durationText, usdText } from "../text/amounts.ts";
-import { Named, Opened } from "../gateway/documents.ts";
-import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, type Gateway } from "../gateway/requests.ts";
+import { Opened } from "../gateway/documents.ts";
+import { GATEWAY_OPTIONS, GATEWAY_USAGE, gatewayOf, json, ownRunId, type Gateway } from "../gateway/requests.ts";
 import { amountOf, parsed, wrong } from "../options.ts";
 import { pageUrl, summaryLine } from "../text/summary.ts";
 import { loadScript, type ScriptEvent } from "./functions.ts";
@@ -116,14 +116,14 @@ async function openRun(
   },
 ) {
   const usd = amountOf("run", "budget", budget);
-  const isToken = gateway.isRunToken;
+  const { value: token, from, isRunToken: isToken } = gateway.credential;
   if (named !== undefined || (usd === null && isToken)) {
     if (!isToken)
       throw wrong("run", "--run needs FANOUT_TOKEN, the token of that run. With the operator's key, use --budget.");
-    const own = Named.parse(await json(gateway, "/run")).id;
+    const own = await ownRunId(gateway);
     if (named !== undefined && named !== own)
-      throw wrong("run", `The token from ${gateway.from} belongs to ${own}, not to ${printable(named)}.`);
-    return { id: own, token: gateway.token, isOwn: false };
+      throw wrong("run", `The token from ${from} belongs to ${own}, not to ${printable(named)}.`);
+    return { id: own, token, isOwn: false };
   }
   if (usd === null) throw wrong("run", "Set a budget, such as --budget 2.00: a script can make any number of calls.");
   const fields = {

@@ -4,7 +4,8 @@
  */
 import { createParser } from "eventsource-parser";
 import type { WatchEvent } from "./event.ts";
-import { ask, type Fetch, noLog, type Problem, readBody, type Source } from "./gateway.ts";
+import { type Fetch, readBody } from "../gateway/requests.ts";
+import { askFor, noLog, type Source } from "./source.ts";
 import { EventSequence } from "./sequence.ts";
 
 /** Delay before the first reconnection, ms: it doubles up to the maximum until an event arrives. */
@@ -74,18 +75,14 @@ async function readStream(
   source: Source,
   { fetch, silenceMs = SILENCE_MS }: FollowDeps,
   { listener, signal, sequence }: Reading,
-): Promise<Problem | null> {
+): Promise<{ message: string; isTransient: boolean } | null> {
   // After a sleep of the machine, or if a router dropped the connection, no more data arrives and no error is reported.
   const silence = new AbortController();
   const watchdog = setTimeout(() => silence.abort(new Error(`no data for ${silenceMs / 1000} s`)), silenceMs);
   try {
-    const request = {
-      path: `/runs/${encodeURIComponent(source.runId)}/events`,
-      type: "text/event-stream",
-      headers: resumeHeaders(sequence.lastSeq),
-      signal: AbortSignal.any([signal, silence.signal]),
-    };
-    const answer = await ask(source.gateway, request, fetch);
+    const either = AbortSignal.any([signal, silence.signal]);
+    const headers = resumeHeaders(sequence.lastSeq);
+    const answer = await askFor("events", source, { fetch, headers, signal: either });
     if (!answer.ok) return answer.problem;
     listener.connected();
     const dataOf = eventReader();

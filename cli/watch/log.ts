@@ -1,15 +1,15 @@
 /** Reads a run's log so far, once. */
 import { linesOf, SENT_LINE_BYTES_MAX, textOfLine } from "../text/lines.ts";
 import type { WatchEvent } from "./event.ts";
-import { ask, type Fetch, noLog, readBody, type Source } from "./gateway.ts";
+import { type Fetch, readBody } from "../gateway/requests.ts";
+import { askFor, noLog, type Source } from "./source.ts";
 import { EventSequence } from "./sequence.ts";
 
 type Reading = { fetch: Fetch; signal: AbortSignal; onEvents(events: WatchEvent[]): void | Promise<void> };
 
 /** Delivers the events so far. Returns what went wrong, or null. */
 export async function readLog(source: Source, { fetch, signal, onEvents }: Reading): Promise<string | null> {
-  const path = `/runs/${encodeURIComponent(source.runId)}/log`;
-  const answer = await ask(source.gateway, { path, type: "application/x-ndjson", signal }, fetch);
+  const answer = await askFor("log", source, { fetch, signal });
   if (!answer.ok) return answer.problem.message;
   const lost: string[] = [];
   const sequence = new EventSequence();

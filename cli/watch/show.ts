@@ -2,10 +2,12 @@
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Surroundings } from "../command.ts";
+import { Failure } from "../failure.ts";
 import { printable } from "../text/printable.ts";
 import { Display } from "./display.ts";
 import type { Ending } from "./follow.ts";
-import { ownRun, type Source } from "./gateway.ts";
+import { ownRunId } from "../gateway/requests.ts";
+import type { Source } from "./source.ts";
 import { type Setting, settingOf } from "./setting.ts";
 import { followTree, readTree, type TreeListener } from "./tree.ts";
 
@@ -19,17 +21,20 @@ type Around = Pick<Surroundings, "env" | "read" | "stderr" | "signal">;
 /** Shows the run that the arguments name. Resolves with the exit status: 0 when the run has ended. */
 export async function showRun(args: readonly string[], around: Around): Promise<number> {
   const { signal } = around;
-  const setting = settingOf(args, around);
-  if (typeof setting === "string") return fail(setting, around);
-  // The reader of the output, such as `head`, has closed the pipe.
-  process.stdout.on("error", () => process.exit(0));
-  const { gateway } = setting;
-  const own = setting.runId === null ? await ownRun(gateway, fetch, signal) : { ok: true as const, id: setting.runId };
-  if (signal.aborted) return 130;
-  if (!own.ok) return fail(own.problem.message, around);
-  const problem = await show({ gateway, runId: own.id }, setting, signal);
-  if (signal.aborted) return 130;
-  return problem === null ? 0 : fail(problem, around);
+  try {
+    const setting = settingOf(args, around);
+    // The reader of the output, such as `head`, has closed the pipe.
+    process.stdout.on("error", () => process.exit(0));
+    const { gateway } = setting;
+    const runId = setting.runId ?? (await ownRunId(gateway, signal));
+    const problem = await show({ gateway, runId }, setting, signal);
+    if (signal.aborted) return 130;
+    return problem === null ? 0 : fail(problem, around);
+  } catch (error) {
+    if (signal.aborted) return 130;
+    if (error instanceof Failure) return fail(error.message, around);
+    throw error;
+  }
 }
 
 /** Resolves with what went wrong, or null. */

@@ -1,7 +1,8 @@
 /** A run, and if that is asked for the runs below it: each is read or followed once its parent's log has opened it. */
 import type { WatchEvent } from "./event.ts";
 import { follow, type Ending, type FollowDeps, type Listener } from "./follow.ts";
-import type { Fetch, Source } from "./gateway.ts";
+import type { Fetch } from "../gateway/requests.ts";
+import type { Source } from "./source.ts";
 import { readLog } from "./log.ts";
 import { printable } from "../text/printable.ts";
 

@@ -64,6 +64,6 @@ describe("settingOf", () => {
     [["run_1"], { FANOUT_TOKEN: "a\nb" }, /^The credential from FANOUT_TOKEN is empty or contains a character/],
     [[], { ADMIN_KEY: "k" }, /^The run id is missing\./],
   ])("says what is wrong with %j", (args, env, message) => {
-    expect(settingOf(args, { env, read: nothing })).toMatch(message);
+    expect(() => settingOf(args, { env, read: nothing })).toThrow(message);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Credential } from "../../../cli/credential.ts";
 import { Display } from "../../../cli/watch/display.ts";
 import { parseEvent, type WatchEvent } from "../../../cli/watch/event.ts";
-import type { Fetch } from "../../../cli/watch/gateway.ts";
+import type { Fetch } from "../../../cli/gateway/requests.ts";
 import { renderTree, type TreeRun } from "../../../cli/watch/render.ts";
 import { FOLLOWED_MAX, followTree, readTree, type RunPlace } from "../../../cli/watch/tree.ts";
 import { newView } from "../../../cli/watch/view.ts";
