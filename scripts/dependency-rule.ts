@@ -92,7 +92,7 @@ const RULES: Readonly<Record<string, Allowed>> = {
   contexts: { parts: ["tokens", "renewed"], types: ["bytes"], packages: [] },
   // JSON as bytes: it knows no provider and no field.
   json: { parts: [], packages: [] },
-  bytes: { parts: [], packages: [] },
+  bytes: { parts: ["renewed"], packages: [] },
   // The sizes of images: it knows no provider.
   images: { parts: ["json"], packages: [] },
   sse: { parts: ["bytes"], packages: [] },

@@ -121,7 +121,7 @@ function requestIdOf(c: Context<AppEnv>, newRequestId: () => string): string {
 
 /** Names the request on its answer, whatever the answer is. */
 function nameRequest(c: Context<AppEnv>, id: string): void {
-  // Routes of calls set it with all of their headers.
+  if (c.get("isNamed")) return;
   if (c.res.headers.get("x-request-id") !== id) c.header("x-request-id", id);
   // The name by which Anthropic's clients know it.
   if (isAnthropicPath(c.req.path) && c.res.headers.get("request-id") !== id) c.header("request-id", id);

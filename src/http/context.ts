@@ -44,6 +44,8 @@ export type AppEnv = {
     bodyHold: Hold;
     /** USD left in the run's budget by the run object's last reply, for the answer's header: nano-USD, null = no limit. */
     remainingNanoUsd: number | null;
+    /** Whether the answer has the headers that name its request and its run: then nobody need look for them. */
+    isNamed: boolean;
     /** Where the spans of what the request asks for are exported; `traceId` null = in the run's own trace. Unset = unknown, or there are none. */
     spans: { runId: string; traceId: string | null };
   };

@@ -19,6 +19,7 @@ export function remainingUsdText(remainingNanoUsd: number | null): string {
  */
 export async function nameRun(c: Context<AppEnv>): Promise<void> {
   await nameTrace(c);
+  if (c.get("isNamed")) return;
   const principal = c.get("principal");
   const runId = principal.kind === "run" ? principal.runId : c.req.header("x-fanout-run");
   if (runId === undefined || c.res.headers.has("x-fanout-run")) return;

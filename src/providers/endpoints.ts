@@ -74,11 +74,12 @@ export function relayHeaders(upstream: Upstream, client: (name: string) => strin
  */
 export function answerHeaders(answered: Headers, upstream: Upstream): Record<string, string> {
   const headers: Record<string, string> = {};
-  for (const [name, value] of answered) {
+  // A loop over them costs twice as much: its iterator, and each of its results, are objects of the runtime.
+  answered.forEach((value, name) => {
     if (name === "content-type" || RELAYED_HEADERS.test(name)) headers[name] = withoutOwnSecrets(value, upstream);
     else if (name === "x-request-id" || name === "request-id")
       headers["x-upstream-request-id"] = withoutOwnSecrets(value, upstream);
-  }
+  });
   return headers;
 }
 

@@ -53,12 +53,13 @@ export function classifyRaw(
   const { status, body } = answer;
   if (status >= 200 && status <= 299 && body?.ok === true) {
     const bytes = encoder.encode(body.text);
-    const { ok, hasError, usage: reported, model, finishReason } = readJsonAnswer(endpoint, bytes);
-    if (ok && !hasError) {
+    const read = readJsonAnswer(endpoint, bytes);
+    const { hasError, usage: reported, model, finishReason } = read;
+    if (read.ok && !hasError) {
       const usage = reported === null ? null : billed(reported);
       const price = priceOf(upstream, lease.model);
       const named = usage === null || usage.costNanoUsd !== null;
-      const priced = named ? bytes : fillCost(bytes, usdOf(chargeOf(usage, price, lease.priced).usd));
+      const priced = named ? bytes : fillCost(bytes, read.object, usdOf(chargeOf(usage, price, lease.priced).usd));
       const text = withoutOwnSecrets(decoder.decode(priced), upstream);
       return { kind: "success", text, model: model ?? lease.model, finishReason, usage };
     }

@@ -73,7 +73,7 @@ export async function answerQuery(
   const asText = wantsText(c);
   const body = asText ? end.outcome.text : queryReply(c.get("requestId"), end, end.outcome);
   // All headers at once: each one set later costs as much as the first five here.
-  return new Response(body, {
+  const response = new Response(body, {
     headers: {
       "content-type": asText ? "text/plain; charset=utf-8" : "application/json",
       "x-request-id": c.get("requestId"),
@@ -81,6 +81,8 @@ export async function answerQuery(
       "x-fanout-budget-remaining-usd": remainingUsdText(end.remainingNanoUsd),
     },
   });
+  c.set("isNamed", true);
+  return response;
 }
 
 /** The call that a request makes, with the bytes that it came as. */

@@ -79,7 +79,9 @@ export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Res
       if (isAnthropicPath(c.req.path)) headers["request-id"] = requestId;
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
       if (end.upstream !== undefined) headers["x-fanout-upstream"] = end.upstream;
-      return new Response(end.body, { status: end.status, headers });
+      const response = new Response(end.body, { status: end.status, headers });
+      c.set("isNamed", true);
+      return response;
     }
   }
 }

@@ -65,7 +65,8 @@ function relayWhole({ job, exchange, deps }: RelayInProgress, response: Response
   }
   const { usage, model, finishReason, id } = read;
   // A cost that the upstream names stays as it was written.
-  const priced = usage === null || usage.costNanoUsd !== null ? bytes : withCost(bytes, job.costUsdOf(usage));
+  const costUsd = usage === null || usage.costNanoUsd !== null ? null : job.costUsdOf(usage);
+  const priced = costUsd === null || !read.ok ? bytes : fillCost(bytes, read.object, costUsd);
   const body = redactedBytes(job.base64 ? floatsToBase64(priced) : priced, upstream);
   const outcome = exchange.end({ kind: "success", text: "", model: model ?? lease.model, finishReason, usage });
   return {
@@ -75,10 +76,6 @@ function relayWhole({ job, exchange, deps }: RelayInProgress, response: Response
     body,
     ended: Promise.resolve({ outcome, id: shownId(id, upstream) }),
   };
-}
-
-function withCost(bytes: Uint8Array, costUsd: number | null): Uint8Array {
-  return costUsd === null ? bytes : fillCost(bytes, costUsd);
 }
 
 /** Relays the answer as it comes. */

@@ -2,6 +2,8 @@
  * Bytes that requests hold in one memory, such as their bodies: large ones are refused while too many are held. Small
  * ones are counted and never refused: they are most requests, and each of them alone endangers nothing.
  */
+import { RenewedSet } from "../../renewed/set.ts";
+
 export type HeldBytesRules = {
   /** Most bytes that may be held when a large request wants more. */
   bytesMax: number;
@@ -23,7 +25,7 @@ type Held = { bytes: number; sinceMs: number };
 
 export class HeldBytes {
   readonly #rules: HeldBytesRules;
-  readonly #held = new Set<Held>();
+  readonly #held = new RenewedSet<Held>();
   #bytes = 0;
 
   constructor(rules: HeldBytesRules) {

@@ -7,6 +7,7 @@ import {
   SLICE_WAIT_MS_MAX,
   SMALL_REQUEST_MS_MAX,
 } from "../../limits.ts";
+import { RenewedSet } from "../../renewed/set.ts";
 
 /**
  * Work on a large body, in slices: each `yield` is a place where the Worker may serve other requests. One piece of work holds all
@@ -114,7 +115,7 @@ export class SliceQueue {
 /** Small requests that are on their way in an isolate, such as calls with a short prompt. */
 export class SmallRequests {
   /** In the order of their beginning. */
-  readonly #begun = new Set<{ atMs: number }>();
+  readonly #begun = new RenewedSet<{ atMs: number }>();
 
   /** One has come. Call what this returns when it has ended; one that is lost ends by itself. */
   begin(nowMs: number): () => void {

@@ -13,7 +13,7 @@ export type Patch = { start: number; end: number; text: string };
 const encoder = new TextEncoder();
 
 /**
- * Applies edits to a validated text whose top-level object is `object`. Of several edits of one path the last wins; no path
+ * Applies edits to a validated text, to the object in it that is `object`. Of several edits of one path the last wins; no path
  * may continue another one. Of repeated members the last is set, which is the one that counts, and all are removed. An
  * inner object with more than `JSON_MEMBERS_MAX` members is not edited. Returns the same bytes if nothing changes.
  */
@@ -55,7 +55,7 @@ function patchesOf(bytes: Uint8Array, object: JsonObject, edits: readonly JsonEd
     else if (found === null) added.push(`${JSON.stringify(name)}:${json}`);
     else patches.push({ start: found.start, end: found.end, text: json });
   }
-  patches.push(...removals(object.members, removed));
+  if (removed.size > 0) patches.push(...removals(object.members, removed));
   patches.sort((a, b) => a.start - b.start);
   if (added.length > 0) {
     // Behind the last member, even if that one is removed: its removal ends there.

@@ -3,8 +3,11 @@ import { ANSWER_FIELDS, CHOICE_PREFIX, factsIn, FIELD_BYTES_MAX, usageIn, type A
 import type { Endpoint } from "../../../call.ts";
 import { firstElement, kindAt, member, readObject, scanObject, type JsonObject } from "../../../text/json/scan.ts";
 
-/** `ok`: whether the body is a JSON object. If not, nothing is known, not even whether it is an error. */
-export type JsonAnswer = AnswerFacts & { ok: boolean };
+/**
+ * `ok`: whether the body is a JSON object, which is `object`: to look for more in it, the body need not be read again. If it is none,
+ * nothing is known, not even whether it is an error.
+ */
+export type JsonAnswer = AnswerFacts & ({ ok: true; object: JsonObject } | { ok: false });
 
 const NOTHING: JsonAnswer = { ok: false, usage: null, model: null, finishReason: null, id: null, hasError: false };
 
@@ -25,7 +28,7 @@ export function readJsonAnswer(endpoint: Endpoint, bytes: Uint8Array): JsonAnswe
   }
   const usage = member(object, "usage");
   const read = usage === null ? null : usageIn(endpoint, bytes.subarray(usage.start, usage.end));
-  return { ok: true, ...factsIn(endpoint, fields, read) };
+  return { ok: true, object, ...factsIn(endpoint, fields, read) };
 }
 
 function firstChoice(bytes: Uint8Array, object: JsonObject): JsonObject | null {

@@ -1,20 +1,16 @@
-/** Sets the cost of an answer or event; all other bytes stay as they were. */
+/** Sets the cost of an answer; all other bytes stay as they were. */
 import { editJson } from "../../../text/json/edit.ts";
-import { numberOf, scanObject, valueAtPath } from "../../../text/json/scan.ts";
-
-/** The path of the usage in a body: `["response", "usage"]` in events of the Responses API, for instance. */
-export type UsagePath = readonly [string, ...string[]];
+import { member, numberOf, readObject, type JsonObject } from "../../../text/json/scan.ts";
 
 /**
- * Sets `cost`, in USD, in the usage of an answer or event. A body that is not JSON, has no usage object, or has
- * that cost already is returned as it is.
+ * Sets `cost`, in USD, in the usage of an answer, whose object was read of these bytes. One that has no usage object, or has that cost
+ * already, is returned as it is.
  */
-export function fillCost(bytes: Uint8Array, costUsd: number, usagePath: UsagePath = ["usage"]): Uint8Array {
-  const scan = scanObject(bytes);
-  if (!scan.ok) return bytes;
-  if (valueAtPath(bytes, scan.object, usagePath)?.kind !== "object") return bytes;
-  const path: UsagePath = [...usagePath, "cost"];
-  const named = valueAtPath(bytes, scan.object, path);
+export function fillCost(bytes: Uint8Array, answer: JsonObject, costUsd: number): Uint8Array {
+  const found = member(answer, "usage");
+  const usage = found?.kind === "object" ? readObject(bytes, found.start) : null;
+  if (usage === null) return bytes;
+  const named = member(usage, "cost");
   if (named?.kind === "number" && numberOf(bytes, named) === costUsd) return bytes;
-  return editJson(bytes, scan.object, [{ path, json: JSON.stringify(costUsd) }]);
+  return editJson(bytes, usage, [{ path: ["cost"], json: JSON.stringify(costUsd) }]);
 }

@@ -7,7 +7,14 @@ import { bytesOf } from "../stream/recorded.ts";
 
 const ENDPOINTS: Endpoint[] = ["chat", "completions", "embeddings", "responses", "messages"];
 const NOTHING = { usage: null, model: null, finishReason: null, id: null, hasError: false };
-const read = (text: string, endpoint: Endpoint = "chat") => readJsonAnswer(endpoint, bytesOf(text));
+
+/** What an answer is read as, without the object that it is. */
+function read(text: string, endpoint: Endpoint = "chat") {
+  const answer = readJsonAnswer(endpoint, bytesOf(text));
+  if (!answer.ok) return answer;
+  const { object: _, ...facts } = answer;
+  return facts;
+}
 
 describe("readJsonAnswer", () => {
   it.each(Object.entries(answers))("reads an answer of %s", (_, recorded) => {

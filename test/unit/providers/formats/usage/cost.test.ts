@@ -1,13 +1,16 @@
 import { describe, expect, it } from "vitest";
-import { fillCost, type UsagePath } from "../../../../../src/providers/formats/usage/cost.ts";
+import { fillCost } from "../../../../../src/providers/formats/usage/cost.ts";
+import { scanObject } from "../../../../../src/text/json/scan.ts";
 import { floatsToBase64 } from "../../../../../src/providers/formats/response/embeddings.ts";
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-function fill(body: string, costUsd: number, path?: UsagePath): string | null {
+function fill(body: string, costUsd: number): string | null {
   const bytes = encoder.encode(body);
-  const filled = fillCost(bytes, costUsd, path);
+  const scan = scanObject(bytes);
+  if (!scan.ok) throw new Error(`${body} ${scan.problem}`);
+  const filled = fillCost(bytes, scan.object, costUsd);
   return filled === bytes ? null : decoder.decode(filled);
 }
 
@@ -25,18 +28,15 @@ describe("fillCost", () => {
     expect(fill('{"usage":{"cost":5.0e-1,"a":1}}', 0.5)).toBeNull();
   });
 
-  it("finds the usage of an event by its path", () => {
-    const event = '{"type":"response.completed","response":{"id":"r","usage":{"input_tokens":1}}}';
-    expect(fill(event, 2, ["response", "usage"])).toBe(event.replace("1}", '1,"cost":2}'));
-    expect(fill(event, 2)).toBeNull();
+  it("sets the last of several, which is the one that counts, and none outside of the usage", () => {
+    expect(fill('{"usage":{"a":1},"cost":1,"usage":{"cost":1,"cost":2}}', 3)).toBe(
+      '{"usage":{"a":1},"cost":1,"usage":{"cost":1,"cost":3}}',
+    );
   });
 
-  it.each(['{"usage":null}', "{}", "[]", "not JSON", '{"usage":[]}', '{"usage":{"a":1}', ""])(
-    "leaves %j as it is",
-    (body) => {
-      expect(fill(body, 1)).toBeNull();
-    },
-  );
+  it.each(['{"usage":null}', "{}", '{"usage":[]}', '{"choices":[{"usage":{}}]}'])("leaves %j as it is", (body) => {
+    expect(fill(body, 1)).toBeNull();
+  });
 });
 
 /** What the client makes of base64: little-endian float32. */
