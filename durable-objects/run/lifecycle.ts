@@ -89,7 +89,7 @@ export class RunLifecycle implements AlarmHost {
   readonly #flushTimer = new Timer(() => this.#flush());
   /** Retries fall due and cool-downs end while callers wait here. */
   readonly #readyTimer = new Timer(() => this.#commits.poke());
-  /** While slots wait and all lanes are full: those that were started last may have ended since. */
+  /** While slots wait: lanes that were started may have ended since, or those that were signalled. */
   readonly #lanesTimer = new Timer(() => this.#commits.poke());
   /** Looks for callers that have waited long enough and leases that have expired, while there are any. */
   readonly #sweepTimer = new Timer(() => this.#sweep());
@@ -450,10 +450,12 @@ export class RunLifecycle implements AlarmHost {
     }
     const { engine } = run;
     const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
-    for (const { executor, signal } of executorSignals(run, startable))
+    for (const { executor, signal } of executorSignals(run, startable, nowMs))
       this.sockets.signal({ kind: "executor", executor }, signal);
     const lanesMs = startable === null ? null : lanesDueMs(run, startable, nowMs);
-    this.#lanesTimer.set(lanesMs === nowMs ? null : lanesMs, nowMs);
+    const lateMs = startable === null ? null : run.presentExecutors.nextLateMs(nowMs);
+    const lookMs = Math.min(lanesMs === null || lanesMs === nowMs ? Infinity : lanesMs, lateMs ?? Infinity);
+    this.#lanesTimer.set(lookMs === Infinity ? null : lookMs, nowMs);
     if (lanesMs === nowMs) {
       run.laneStarts.started(nowMs);
       this.alarm.fireNow(nowMs);

@@ -6,7 +6,10 @@ import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } f
 import type { RunState } from "../state.ts";
 
 /** What decides on lanes. */
-type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "workers" | "laneLives" | "laneStarts">;
+type Executed = Pick<
+  RunState,
+  "engine" | "openGroups" | "waitingExecutors" | "presentExecutors" | "workers" | "laneLives" | "laneStarts"
+>;
 
 /**
  * Whether a lane with room should wait for work. If lanes hold every permit, or every group with queued slots is at its
@@ -16,7 +19,7 @@ type Executed = Pick<RunState, "engine" | "openGroups" | "waitingExecutors" | "w
  * start only after the run has slept.
  */
 export function lanesMayStartMore(
-  { engine, openGroups, workers, laneLives }: Omit<Executed, "waitingExecutors" | "laneStarts">,
+  { engine, openGroups, workers, laneLives }: Pick<Executed, "engine" | "openGroups" | "workers" | "laneLives">,
   nowMs: number,
 ): boolean {
   if (sleepsAtGates(engine, nowMs)) return false;
@@ -48,11 +51,15 @@ function hasRoom({ groups, hedges }: EngineState, seq: number): boolean {
   return group.startableSlots > 0 || hedges.hasOpenOf(seq);
 }
 
-/** Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. */
+/**
+ * Lanes that should claim work and do not wait here, by number: lanes to start, or to make claim once more. One that has calls and
+ * waits at its socket is signalled when it should claim.
+ */
 export function missingLanes({
   engine,
   openGroups,
   waitingExecutors,
+  presentExecutors,
   workers,
   laneLives,
   laneStarts,
@@ -69,7 +76,16 @@ export function missingLanes({
   const needed = Math.ceil(Math.min(slots, engine.width) / laneStarts.reach);
   const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
-  return lanes.filter((lane) => !waitingExecutors.has(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
+  const rests = (lane: number): boolean => leasesOf(lane) > 0 && isAtSocket(presentExecutors, lane);
+  return lanes.filter((lane) => !waitingExecutors.has(lane) && !rests(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
+}
+
+/**
+ * Whether a lane is known to wait at its socket, or to claim there once it has room. One that had room, or may have had, and has not
+ * claimed since it was signalled may have ended without a word.
+ */
+function isAtSocket(present: Executed["presentExecutors"], lane: number): boolean {
+  return present.has(lane) && !(present.isSignalled(lane) && present.roomOf(lane) !== 0);
 }
 
 /**
@@ -77,16 +93,17 @@ export function missingLanes({
  * room is there. A lane without calls ends when it would have to wait; one that holds as many as its headers let it begin claims
  * no more until some have come. null = a lane has room, none is needed, or those that were started last may be on their way.
  */
-export function lanesDueMs(
-  run: Executed & Pick<RunState, "presentExecutors">,
-  startable: number,
-  nowMs: number,
-): number | null {
+export function lanesDueMs(run: Executed, startable: number, nowMs: number): number | null {
   const worker = run.workers.of(startable);
   if (worker !== undefined && worker.covers === null) return null;
   const there = new Set(lanesThere(run));
   const attemptsOf = (lane: number): number => run.engine.shards.get(lane)?.leases.size ?? 0;
-  for (const lane of there) if (attemptsOf(lane) < run.laneStarts.reach) return null;
+  // One that is late is full, whatever others reach, or has ended without a word; one whose life has ended claims no more.
+  const mayClaim = (lane: number): boolean =>
+    attemptsOf(lane) < run.laneStarts.reach &&
+    !run.presentExecutors.isLate(lane, nowMs) &&
+    !run.laneLives.isRetired(lane);
+  for (const lane of there) if (mayClaim(lane)) return null;
   const dueMs = run.laneStarts.nextMs(nowMs);
   // While lanes are full, no turn may come for long that looks again.
   if (dueMs > nowMs && there.size === 0) return null;

@@ -19,6 +19,7 @@ type Callers = Pick<
   | "laneLives"
   | "epoch"
   | "waitingExecutors"
+  | "presentExecutors"
   | "waitingCalls"
   | "remainingNanoUsd"
   | "storedCalls"
@@ -44,7 +45,7 @@ export function sendReplies(
   }
   const claimMore = byExecutor.size > 0 && lanesMayStartMore(run, nowMs);
   for (const [executor, own] of byExecutor) {
-    if (!isWorker(executor)) run.waitingExecutors.replyTo(executor, claimOf(run, own, claimMore));
+    if (!isWorker(executor)) run.waitingExecutors.replyTo(executor, laneClaimOf(run, executor, own, claimMore));
     else {
       const seq = executor - WORKER_FIRST;
       const claim = claimOf(run, own, workerMayStartMore(run, seq));
@@ -77,7 +78,11 @@ export function sendToCalls(
 export function releaseExecutors(run: Callers, ownGroups: OwnGroups, nowMs: number): void {
   const { waitingExecutors, engine, openGroups } = run;
   if (waitingExecutors.size === 0) return;
-  waitingExecutors.releaseLanes(lanesMayStartMore(run, nowMs));
+  const hasCalls = (lane: number): boolean => (engine.shards.get(lane)?.leases.size ?? 0) > 0;
+  waitingExecutors.releaseLanes(
+    lanesMayStartMore(run, nowMs),
+    (lane, room) => run.presentExecutors.replied(lane, room) && hasCalls(lane),
+  );
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
     if (waits && openGroups.has(seq) && !engine.givenUp.hasOfWorker(worker) && !hasNews(run, seq)) return null;
@@ -91,6 +96,16 @@ function hasNews({ waitingExecutors, engine, epoch }: Callers, seq: number): boo
   const after = waitingExecutors.knownTo(workerOf(seq));
   const ended = engine.groups.get(seq)?.ended.length ?? 0;
   return after !== undefined && (after.epoch !== epoch || ended > after.position);
+}
+
+/**
+ * The reply to a lane that gets attempts. It need not claim more where it has a socket: all that could start and that it had room
+ * for is in this reply, and the run signals what can start later.
+ */
+function laneClaimOf(run: Callers, lane: number, assignments: Assignment[], claimMore: boolean): ClaimReply {
+  const claim = claimOf(run, assignments, claimMore);
+  const room = run.waitingExecutors.roomOf(lane) - assignments.length;
+  return run.presentExecutors.replied(lane, room) && claimMore ? { ...claim, atSocket: true } : claim;
 }
 
 function claimOf(

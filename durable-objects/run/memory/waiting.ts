@@ -18,9 +18,14 @@ type Claim = {
 };
 type WaitingExecutor = Claim & { sinceMs: number };
 
+/** Whether an executor with room for so many attempts waits at its socket. */
+type Rests = (executor: number, room: number) => boolean;
+
 const NO_SLOTS: SettledSlots = new Map();
 /** Nothing to do for now. */
 export const NO_WORK: Readonly<ClaimReply> = { jobs: [], epoch: 0, defaults: {}, claimMore: true, batchingDelayMs: 0 };
+/** Nothing to do for now: the run signals when there is. */
+const AT_SOCKET: Readonly<ClaimReply> = { ...NO_WORK, atSocket: true };
 /** Nothing to do, and nothing to wait for. */
 export const NOTHING_QUEUED: Readonly<ClaimReply> = { ...NO_WORK, claimMore: false };
 
@@ -53,11 +58,16 @@ export class WaitingExecutors {
     reply(NOTHING_QUEUED);
   }
 
-  /** Replies to lanes that got nothing in this turn and do not wait for the next. */
-  releaseLanes(claimMore: boolean): void {
-    for (const [executor, { waits }] of [...this.#executors]) {
+  /**
+   * Replies to lanes that got nothing in this turn and do not wait for the next. `rests`: whether a lane with room for so many
+   * attempts waits at its socket instead of claiming once more.
+   */
+  releaseLanes(claimMore: boolean, rests: Rests): void {
+    for (const [executor, { waits, capacity }] of [...this.#executors]) {
       if (isWorker(executor)) continue;
-      if (!claimMore || !waits) this.replyTo(executor, claimMore ? NO_WORK : NOTHING_QUEUED);
+      if (claimMore && waits) continue;
+      const atSocket = rests(executor, capacity);
+      this.replyTo(executor, claimMore ? (atSocket ? AT_SOCKET : NO_WORK) : NOTHING_QUEUED);
     }
   }
 
@@ -84,6 +94,11 @@ export class WaitingExecutors {
     return this.#executors.get(executor)?.asksForLanes === true;
   }
 
+  /** How many attempts an executor that waits can take. */
+  roomOf(executor: number): number {
+    return this.#executors.get(executor)?.capacity ?? 0;
+  }
+
   /** How many attempts each waiting executor can take; dispatch counts them down. */
   offers(): Map<number, number> {
     const offers = new Map<number, number>();
@@ -101,11 +116,11 @@ export class WaitingExecutors {
    * Replies to executors that have waited long enough. Those that have a socket wait there, so that the run can sleep; others
    * claim once more.
    */
-  sweep(nowMs: number, hasSocket: (executor: number) => boolean): void {
-    for (const [executor, { sinceMs }] of [...this.#executors]) {
-      const atSocket = hasSocket(executor);
-      if (nowMs - sinceMs >= (atSocket ? RPC_WAIT_MS : LONG_POLL_MS))
-        this.replyTo(executor, atSocket ? { ...NO_WORK, atSocket } : NO_WORK);
+  sweep(nowMs: number, rests: Rests): void {
+    for (const [executor, { sinceMs, capacity }] of [...this.#executors]) {
+      const waitedMs = nowMs - sinceMs;
+      if (waitedMs >= RPC_WAIT_MS && rests(executor, capacity)) this.replyTo(executor, AT_SOCKET);
+      else if (waitedMs >= LONG_POLL_MS) this.replyTo(executor, NO_WORK);
     }
   }
 }

@@ -85,7 +85,7 @@ function executorPresent(run: OwnedRun, { executor, seenAtMs }: ExecutorOwner, n
     if (!isKnown) run.workers.claimed(seq, { covers: null }, seenAtMs ?? nowMs);
   }
   // The turn that follows finds what else there is to signal.
-  return isKnown || !run.presentExecutors.notes(executor, "changed") ? null : CHANGED;
+  return isKnown || !run.presentExecutors.notes(executor, "changed", nowMs) ? null : CHANGED;
 }
 
 function workerSeen(run: OwnedRun, executor: number, nowMs: number): void {

@@ -90,7 +90,7 @@ export class Turns {
 
   /** Replies to callers that have waited long enough, and withdraws calls whose Worker is gone: true if there are any. */
   sweep(nowMs: number): boolean {
-    this.#run.waitingExecutors.sweep(nowMs, (executor) => this.#run.presentExecutors.has(executor));
+    this.#run.waitingExecutors.sweep(nowMs, (executor, room) => this.#run.presentExecutors.replied(executor, room));
     this.#run.waitingReaders.sweep(nowMs);
     this.#run.toolPermits.release(nowMs);
     const abandoned = this.#run.waitingCalls.sweep(nowMs);

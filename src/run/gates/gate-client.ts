@@ -250,6 +250,21 @@ export class GateClient {
   }
 
   /**
+   * How many attempts may start now by the permits and requests of the grant: never too few. The run's own limit is not counted.
+   * @param lent Attempts that credits may start here.
+   */
+  roomAt(nowMs: number, lent = 0): number {
+    if (this.waitOf(nowMs, lent) !== null) return 0;
+    const held = this.#held;
+    const isValid = held !== null && nowMs < held.atMs + held.grant.ttlMs;
+    if (!isValid || this.#isAlone || this.#stop !== null) return Infinity;
+    const { permits, requests } = held.grant;
+    const ofWidth = permits === null ? Infinity : permits - this.#inFlight - lent;
+    const ofChunk = requests === null ? Infinity : requests - (this.#started.requests - held.base.requests);
+    return Math.min(ofWidth, ofChunk);
+  }
+
+  /**
    * Nobody decides for all runs: a gate that cannot be reached stops no run. At a key that is known to be limited the run makes
    * one attempt at a time, because others are at it, too; and none before the time that the provider has named to any of them.
    */

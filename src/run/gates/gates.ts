@@ -69,6 +69,16 @@ export class Upstreams {
     return gate.inFlight + lent < gate.maxInFlight && gate.waitOf(nowMs, lent) === null;
   }
 
+  /**
+   * How many more attempts a gate takes now, as far as they are counted: never too few.
+   * @param lent Attempts that credits may start there.
+   */
+  roomAt(name: string, nowMs: number, lent = 0): number {
+    const gate = this.#gates.get(name);
+    if (gate === undefined) return Infinity;
+    return Math.min(gate.maxInFlight - gate.inFlight - lent, gate.roomAt(nowMs, lent));
+  }
+
   /** Why attempts wait at a gate, at a model if one is named; null = they do not, or for the run's own limit. */
   waitOf(name: string, nowMs: number, lent = 0, model: string | null = null): GateWait | null {
     const gate = this.#gates.get(name);

@@ -193,6 +193,28 @@ export function startableGroup(state: EngineState, nowMs: number): number | null
 }
 
 /**
+ * How many slots of some groups could start now if executors had room for them: never too few, for budgets and the tokens of a rate
+ * may let fewer start. Changes nothing. Costs a pass over the buckets.
+ */
+export function startableSlots(state: EngineState, isOf: (groupSeq: number) => boolean, nowMs: number): number {
+  const { attempts, credits, width, queue, groups, lines, upstreams } = state;
+  if (isFull(state)) return 0;
+  const room = width - attempts.size - credits.permits;
+  const view = viewOf(state, nowMs);
+  let slots = 0;
+  for (const { bucket, count } of queue.ready()) {
+    if (slots >= room) break;
+    const { groupSeq, upstream } = bucket;
+    const group = groups.get(groupSeq);
+    if (group === undefined || !isOf(groupSeq) || barOf(state, bucket, view, nowMs) !== null) continue;
+    const isSeveral = lines.get(upstream) !== undefined;
+    const atGate = isSeveral ? Infinity : upstreams.roomAt(upstream, nowMs, credits.permitsAt(upstream));
+    slots += Math.min(count, group.header.concurrency - group.inFlight, atGate);
+  }
+  return Math.min(slots, room);
+}
+
+/**
  * Why queued slots do not start, as dispatch decides it, line by line. It is found out when someone looks: turns pay nothing for
  * it. Changes nothing.
  */

@@ -59,6 +59,28 @@ describe("a gate that has not replied", () => {
   });
 });
 
+describe("the room that a gate counts", () => {
+  it("is what is left of its permits and of the requests of its chunk, and nothing while calls wait", () => {
+    expect(granted(makeGrant()).roomAt(0)).toBe(Infinity);
+    const wide = granted(makeChunk({ permits: 5, requests: 4 }));
+    expect([wide.roomAt(0), wide.roomAt(0, 2)]).toEqual([4, 3]);
+    expect(startAll(wide, 0, 2)).toBe(2);
+    expect(wide.roomAt(0)).toBe(2);
+    wide.ended();
+    expect(wide.roomAt(0)).toBe(2);
+    expect(startAll(wide, 0)).toBe(2);
+    expect(wide.roomAt(0)).toBe(0);
+    expect(granted(makeChunk({ permits: 5, waitMs: 10 })).roomAt(9)).toBe(0);
+  });
+
+  it("is never less than what it lets start, in its first allowance and after its grant", () => {
+    const gate = granted(makeChunk({ permits: 3, ttlMs: 1_000 }));
+    expect(gate.roomAt(1_000)).toBeGreaterThanOrEqual(startAll(gate, 1_000));
+    const fresh = gateOf();
+    expect(fresh.roomAt(0)).toBeGreaterThanOrEqual(startAll(fresh, 0));
+  });
+});
+
 describe("an open gate", () => {
   it("has no limit, and is asked again only after the time that it names", () => {
     const gate = granted(makeGrant({ nextInMs: 10_000 }));

@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { endCall } from "../../../../src/run/steps/end-call.ts";
 import { cancelGroup } from "../../../../src/run/steps/cancel.ts";
 import { expireQueued } from "../../../../src/run/steps/deadline.ts";
-import { dispatch, startableGroup } from "../../../../src/run/steps/dispatch.ts";
+import { dispatch, startableGroup, startableSlots } from "../../../../src/run/steps/dispatch.ts";
 import { nextReadyMs } from "../../../../src/run/steps/next-ready.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
 import { WORKER_SHARD_FIRST, WORKER_SHARD_LEASES_MAX, workerOf } from "../../../../src/run/leases/shard.ts";
 import { groupSeqOf, slotIdOf } from "../../../../src/run/queue/slot.ts";
 import type { Reason } from "../../../../src/errors.ts";
 import { CLAIM_BYTES_MAX, LEASE_TTL_MS } from "../../../../src/limits.ts";
-import { alike, failure, makeTarget, nameOf, success, TestEngine } from "../../../support/engine.ts";
+import { alike, failure, makeTarget, nameOf, seeded, success, TestEngine } from "../../../support/engine.ts";
 
 const names = (dispatched: ReturnType<TestEngine["turn"]>): string[] => dispatched.assignments.map(nameOf);
 
@@ -49,6 +49,50 @@ describe("the group of a slot that only lacks an executor", () => {
     expect(startableGroup(engine.state, 0)).toBe(1);
     engine.startAll(0);
     expect(startableGroup(engine.state, 0)).toBeNull();
+  });
+});
+
+describe("the number of slots that only lack an executor", () => {
+  const all = (): boolean => true;
+
+  it("is what is queued, up to the free permits, and 0 while the run is paused", () => {
+    const engine = new TestEngine({ width: 4 });
+    expect(startableSlots(engine.state, all, 0)).toBe(0);
+    engine.open(alike(3));
+    expect(startableSlots(engine.state, all, 0)).toBe(3);
+    engine.open(alike(3));
+    expect(startableSlots(engine.state, all, 0)).toBe(4);
+    engine.turn([1], 0);
+    expect(startableSlots(engine.state, all, 0)).toBe(3);
+    engine.state.setPaused(true);
+    expect(startableSlots(engine.state, all, 0)).toBe(0);
+  });
+
+  it("counts no single calls, no other groups, and what a group's concurrency and an upstream let start", () => {
+    const engine = new TestEngine({ targets: [makeTarget({ upstream: "narrow", maxInFlight: 3 }), makeTarget()] });
+    engine.call("c", 0, { modelIndex: 1 });
+    engine.open(alike(9, { modelIndex: 0 }));
+    expect(startableSlots(engine.state, all, 0)).toBe(3);
+    engine.open(alike(9, { modelIndex: 1 }), { concurrency: 2 });
+    expect(startableSlots(engine.state, all, 0)).toBe(5);
+    expect(startableSlots(engine.state, (groupSeq) => groupSeq === 2, 0)).toBe(2);
+    expect(startableSlots(engine.state, () => false, 0)).toBe(0);
+  });
+
+  it("is never less than what a turn starts, whatever is queued where", () => {
+    const random = seeded(8);
+    for (let history = 0; history < 200; history += 1) {
+      const upTo = (most: number): number => 1 + Math.floor(random() * most);
+      const targets = [makeTarget({ upstream: "narrow", maxInFlight: upTo(6) }), makeTarget()];
+      const engine = new TestEngine({ targets, width: upTo(20), limits: random() < 0.3 ? { calls: upTo(9) } : {} });
+      for (let group = upTo(4); group > 0; group -= 1) {
+        const slots = Array.from({ length: upTo(8) }, () => ({ modelIndex: upTo(2) - 1 }));
+        engine.open(slots, { concurrency: upTo(8) });
+      }
+      engine.turn([upTo(5)], 0);
+      const most = startableSlots(engine.state, all, 0);
+      expect(engine.startAll(0).length).toBeLessThanOrEqual(most);
+    }
   });
 });
 

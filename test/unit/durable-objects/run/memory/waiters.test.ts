@@ -5,6 +5,8 @@ import type { AcquireReply } from "../../../../../src/objects/methods/calls.ts";
 import type { ClaimReply } from "../../../../../src/objects/methods/groups.ts";
 import { ABANDONED_MS, LONG_POLL_MS, RPC_WAIT_MS } from "../../../../../src/limits.ts";
 
+const NO_SOCKET = (): boolean => false;
+
 /** Lanes whose replies are written down as `lane: claim`. */
 function makeLanes() {
   const lanes = new WaitingExecutors();
@@ -61,7 +63,7 @@ describe("waiting lanes", () => {
     wait(0, 0, { waits: false });
     wait(1, -1, { waits: false });
     expect([[...lanes.offers()], told]).toEqual([[], []]);
-    lanes.releaseLanes(true);
+    lanes.releaseLanes(true, NO_SOCKET);
     expect([told, lanes.size]).toEqual([["0: claim", "1: claim"], 0]);
   });
 
@@ -76,7 +78,7 @@ describe("waiting lanes", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1);
     wait(1, 1, { waits: false });
-    lanes.releaseLanes(false);
+    lanes.releaseLanes(false, NO_SOCKET);
     expect([told, lanes.size]).toEqual([["0: rest", "1: rest"], 0]);
   });
 
@@ -84,17 +86,36 @@ describe("waiting lanes", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1);
     wait(1, 1, { waits: false });
-    lanes.releaseLanes(true);
+    lanes.releaseLanes(true, NO_SOCKET);
     expect([told, lanes.has(0), lanes.size]).toEqual([["1: claim"], true, 1]);
+  });
+
+  it("that claimed without waiting wait at their sockets at once, if they have one, with the room that they have", () => {
+    const { lanes, told, wait } = makeLanes();
+    const rested: [number, number][] = [];
+    const replies: ClaimReply[] = [];
+    lanes.wait(0, { capacity: 2, waits: false, reply: (claim) => replies.push(claim) }, 0);
+    wait(1, 3, { waits: false });
+    wait(2, 4);
+    lanes.releaseLanes(true, (lane, room) => {
+      rested.push([lane, room]);
+      return lane === 0;
+    });
+    expect(rested).toEqual([
+      [0, 2],
+      [1, 3],
+    ]);
+    expect(replies).toMatchObject([{ jobs: [], claimMore: true, atSocket: true }]);
+    expect([told, lanes.lanes()]).toEqual([["1: claim"], [2]]);
   });
 
   it("are made to claim once more when they have waited long enough, exactly then", () => {
     const { lanes, told, wait } = makeLanes();
     wait(0, 1, { nowMs: 100 });
     wait(1, 1, { nowMs: 101 });
-    lanes.sweep(99 + LONG_POLL_MS, () => false);
+    lanes.sweep(99 + LONG_POLL_MS, NO_SOCKET);
     expect(told).toEqual([]);
-    lanes.sweep(100 + LONG_POLL_MS, () => false);
+    lanes.sweep(100 + LONG_POLL_MS, NO_SOCKET);
     expect([told, lanes.has(1)]).toEqual([["0: claim"], true]);
   });
 
