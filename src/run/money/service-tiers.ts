@@ -57,8 +57,8 @@ function shareOf({ tiers, ...rates }: TierPrice, share: number): TierPrice {
 
 /** Known prices of the tiers that can serve a request. The standard price is always among them. */
 export function reachableTiers(price: TokenPrice, requested: string = AUTO): readonly TierPrice[] {
-  const { serviceTiers = {} } = price;
-  if (STANDARD_TIERS.has(requested)) return [price];
+  const { serviceTiers } = price;
+  if (serviceTiers === undefined || STANDARD_TIERS.has(requested)) return [price];
   if (requested === AUTO) {
     const chosen = Object.entries(serviceTiers).filter(([name]) => name !== FAST_TIER);
     return [price, ...chosen.map(([, tier]) => tier)];

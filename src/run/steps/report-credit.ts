@@ -3,7 +3,7 @@
  * run, with the log, totals and coalescing windows of any other. One that is still in flight leaves the credit with its
  * reservation; one that has ended uses of the credit only what it cost.
  */
-import { DIMENSIONS, zeroAmounts, type Amounts } from "../money/ledger.ts";
+import { DIMENSIONS, type Amounts } from "../money/ledger.ts";
 import { CREDIT_TTL_MS } from "../../limits.ts";
 import type { CallFacts } from "../../call.ts";
 import type { SingleCall } from "../leases/single-call.ts";
@@ -30,7 +30,10 @@ export function applyReport(
   if (credit === undefined) return "ended";
   credit.expiresAtMs = nowMs + CREDIT_TTL_MS;
   if (report.number > credit.reports) {
-    for (const change of changesOf(report.calls)) applyChange(state, credit, change, targetOf, nowMs);
+    // The ledger learns at the end what is left: for each change it would end the credit's reservation and make it anew.
+    const left = { ...credit.left };
+    for (const change of changesOf(report.calls)) applyChange(state, { id: credit.id, left }, change, targetOf, nowMs);
+    setLeft(state, credit, left);
     // What is in flight is an attempt from now on, and has a permit as such.
     const inFlight = report.calls.filter(({ ended }) => ended === null).length;
     const permits = Math.max(0, credit.permits - inFlight);
@@ -85,9 +88,12 @@ function changesOf(calls: readonly CreditedCall[]): Change[] {
   return changes.sort((a, b) => b.agoMs - a.agoMs || a.rank - b.rank);
 }
 
+/** A credit whose report is applied: its id, and what each change leaves of it. */
+type Reported = Pick<Credit, "id" | "left">;
+
 function applyChange(
   state: EngineState,
-  credit: Credit,
+  credit: Reported,
   { agoMs, isStart, call }: Change,
   targetOf: (facts: CallFacts) => Target,
   nowMs: number,
@@ -98,18 +104,12 @@ function applyChange(
   if (call.ended.samples !== undefined) sampled(state, call.ended.samples, atMs);
   const settled = settle(state, attemptIdOf(call), call.ended.outcome, atMs);
   // What it did not cost goes back to the credit. An upstream that billed more than was reserved takes it from there.
-  const { amounts: reserved } = call;
-  const back = limited(state, (dimension) => reserved[dimension] - (settled?.charge[dimension] ?? 0));
-  setLeft(
-    state,
-    credit,
-    limited(state, (dimension) => Math.max(0, credit.left[dimension] + back[dimension])),
-  );
+  change(state, credit, (dimension) => call.amounts[dimension] - (settled?.charge[dimension] ?? 0));
 }
 
 function start(
   state: EngineState,
-  credit: Credit,
+  credit: Reported,
   { call, target, reportedAtMs }: { call: CreditedCall; target: Target; reportedAtMs: number },
   atMs: number,
 ): void {
@@ -130,11 +130,7 @@ function start(
     onLost,
   };
   const lease = leaseFor(attempt, { amounts, capTokens, capKind }, atMs);
-  setLeft(
-    state,
-    credit,
-    limited(state, (dimension) => Math.max(0, credit.left[dimension] - amounts[dimension])),
-  );
+  change(state, credit, (dimension) => -amounts[dimension]);
   state.ledger.restore(lease.attemptId, amounts);
   state.begin(lease, null, single, atMs);
 }
@@ -143,9 +139,8 @@ function attemptIdOf({ callId }: CreditedCall): string {
   return `${callId}.1`;
 }
 
-/** Amounts in the dimensions that the run limits; zero in the others, in which credit is not counted. */
-function limited({ ledger }: EngineState, amountOf: (dimension: keyof Amounts) => number): Amounts {
-  const amounts = zeroAmounts();
-  for (const dimension of DIMENSIONS) if (ledger.limits[dimension] !== null) amounts[dimension] = amountOf(dimension);
-  return amounts;
+/** Changes what is left in the dimensions that the run limits: in the others credit is not counted. */
+function change({ ledger }: EngineState, { left }: Reported, by: (dimension: keyof Amounts) => number): void {
+  for (const dimension of DIMENSIONS)
+    if (ledger.limits[dimension] !== null) left[dimension] = Math.max(0, left[dimension] + by(dimension));
 }

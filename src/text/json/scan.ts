@@ -119,7 +119,12 @@ function duplicateOf(members: readonly JsonMember[]): string | null {
 
 /** The member of that name; of several the last, which is the one that counts for `JSON.parse` and most parsers. */
 export function member(object: JsonObject, name: string): JsonMember | null {
-  return object.members.findLast((candidate) => candidate.name === name) ?? null;
+  // Many are looked for in each body: a loop makes nothing for the garbage collector.
+  for (let at = object.members.length - 1; at >= 0; at -= 1) {
+    const candidate = object.members[at];
+    if (candidate?.name === name) return candidate;
+  }
+  return null;
 }
 
 /** The value at the end of a path of names through objects, starting at `object`; null if a name is missing. */

@@ -4,6 +4,7 @@
  */
 import type { Endpoint } from "../../../call.ts";
 import { LARGE_BODY_BYTES_MIN } from "../../../limits.ts";
+import { spells } from "../../../text/json/key.ts";
 import {
   firstElement,
   kindAt,
@@ -33,7 +34,7 @@ const QUIET_FIELDS: ReadonlyMap<string, Kind> = new Map([
 /** Options of a stream say what it sends; others in them are refused where a limit binds. */
 const STREAM_OPTIONS = "stream_options";
 
-const USER = new TextEncoder().encode('"user"');
+const USER = '"user"';
 
 /** The bytes of the text of such a request, as it is sent; null = it is none, or so long that its template is a small part of it. */
 export function bareTextBytes(endpoint: Endpoint, bytes: Uint8Array, { members }: JsonObject): number | null {
@@ -55,8 +56,7 @@ function onlyTextBytes(bytes: Uint8Array, list: number): number | null {
   if (message?.members.length !== 2 || nextElement(bytes, message.end) !== -1) return null;
   const role = member(message, "role");
   const content = member(message, "content");
-  if (role === null || content?.kind !== "text" || role.end - role.start !== USER.length) return null;
-  for (const [at, byte] of USER.entries()) if (bytes[role.start + at] !== byte) return null;
+  if (role === null || content?.kind !== "text" || !spells(bytes, role.start, role.end, USER)) return null;
   const quotes = 2;
   return content.end - content.start - quotes;
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { openCredit } from "../../../../src/run/steps/lend-credit.ts";
 import { applyReport, expireCredits } from "../../../../src/run/steps/report-credit.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
@@ -101,6 +101,19 @@ describe("a report", () => {
     const ended = { outcome: success({ promptTokens: 3, completionTokens: 4 }), agoMs: 10 };
     for (let times = 0; times < 2; times++) expect(report({ calls: [credited("a", { ended })] })).toBe("continue");
     expect([state.ledger.spent.usd, state.ledger.spent.calls, state.attempts.size]).toEqual([11, 1, 1]);
+  });
+
+  it("is reserved anew no more often for a report of many calls than for one of a single call", () => {
+    const ended = { outcome: success({ promptTokens: 3, completionTokens: 4 }), agoMs: 10 };
+    const times = [1, 20].map((count) => {
+      const { state, open, report } = lender({ usd: 10_000_000 });
+      open();
+      const released = vi.spyOn(state.ledger, "release");
+      report({ calls: Array.from({ length: count }, (_, at) => credited(`c${at}`, { ended })) });
+      return released.mock.calls.length;
+    });
+    expect(times[0]).toBeGreaterThan(0);
+    expect(times[1]).toBe(times[0]);
   });
 
   it("tells the step of a call in each of its events", () => {
