@@ -8,10 +8,9 @@ import { parseArgs } from "node:util";
 import { measureFairness } from "./batch-api/fairness.ts";
 import { measureFaults } from "./batch-api/faults.ts";
 import { measureRestarts } from "./batch-api/restarts.ts";
-import { shownRow, type Part } from "./parts/row.ts";
+import { runParts } from "./parts/parts.ts";
+import type { Part } from "./parts/row.ts";
 import { measureSize } from "./batch-api/size.ts";
-import { machine, writeResult } from "./results.ts";
-import { tableOf } from "./table.ts";
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: "boolean", default: false } },
@@ -44,21 +43,6 @@ const parts: Record<string, () => Promise<Part>> = {
     ),
   fairness: () => measureFairness(quick ? { lines: 1_500, queries: 10 } : { lines: 10_000, queries: 100 }, report),
 };
-const unknown = positionals.filter((name) => parts[name] === undefined);
-if (unknown.length > 0) {
-  console.error(`no part ${unknown.join(", ")}; there are ${Object.keys(parts).join(", ")}`);
-  process.exit(2);
-}
 
-const found: Part = { rows: [], faults: [] };
-for (const [name, measure] of Object.entries(parts)) {
-  if (positionals.length > 0 && !positionals.includes(name)) continue;
-  const { rows, faults } = await measure();
-  found.rows.push(...rows);
-  found.faults.push(...faults.map((fault) => `${name}: ${fault}`));
-}
-console.log(`\n${tableOf(found.rows.map(shownRow))}\n`);
-for (const fault of found.faults) console.log(fault);
-const result = { at: new Date().toISOString(), machine: machine(), quick, ...found };
-console.log(`figures: ${writeResult("batch-api.json", JSON.stringify(result, null, 2))}`);
-process.exit(found.rows.some(({ exact, met }) => exact && met === false) ? 1 : 0);
+await runParts(parts, { only: positionals, file: "batch-api.json", more: () => ({ quick }) });
+process.exit();

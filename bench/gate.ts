@@ -11,7 +11,7 @@ import { measureHedge } from "./gate/hedge.ts";
 import { measureShared } from "./gate/shared.ts";
 import { measureStop } from "./gate/stop.ts";
 import { measureUnhinted } from "./gate/unhinted.ts";
-import { runParts } from "./parts/parts.ts";
+import { namesIn, runParts } from "./parts/parts.ts";
 import type { Part } from "./parts/row.ts";
 
 const { values } = parseArgs({
@@ -35,4 +35,4 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   cost: () => measureCost(Number(values.rounds)),
 };
 
-await runParts(PARTS, { only: values.only, file: "gate.json" });
+await runParts(PARTS, { only: namesIn(values.only), file: "gate.json" });

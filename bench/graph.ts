@@ -9,7 +9,7 @@ import { measurePlans } from "./graph/plan.ts";
 import { measureShapes } from "./graph/shapes.ts";
 import { measureSize } from "./graph/size.ts";
 import { measureTools } from "./graph/tools.ts";
-import { runParts } from "./parts/parts.ts";
+import { namesIn, runParts } from "./parts/parts.ts";
 import type { Part } from "./parts/row.ts";
 
 const { values } = parseArgs({
@@ -29,4 +29,4 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   crash: () => measureCrash(Number(values.kills)),
 };
 
-await runParts(PARTS, { only: values.only, file: "graph.json" });
+await runParts(PARTS, { only: namesIn(values.only), file: "graph.json" });

@@ -9,9 +9,8 @@ import { measureLeaving } from "./local/leaving.ts";
 import { measureMetrics } from "./local/metrics.ts";
 import { measureMemory } from "./local/memory.ts";
 import { measureSpeed, type Turn } from "./local/speed.ts";
-import { machine, writeResult } from "./results.ts";
-import { shownRow, type Part } from "./parts/row.ts";
-import { tableOf } from "./table.ts";
+import { runParts } from "./parts/parts.ts";
+import type { Part } from "./parts/row.ts";
 
 const { values, positionals } = parseArgs({
   options: { quick: { type: "boolean", default: false }, pairs: { type: "string" } },
@@ -31,20 +30,6 @@ const parts: Record<string, () => Promise<Part>> = {
   crash: () => measureCrash(quick ? 1 : 5),
   metrics: () => measureMetrics(quick ? 6 : 24),
 };
-const unknown = positionals.filter((name) => parts[name] === undefined);
-if (unknown.length > 0) {
-  console.error(`no part ${unknown.join(", ")}; there are ${Object.keys(parts).join(", ")}`);
-  process.exit(2);
-}
-const found: Part = { rows: [], faults: [] };
-for (const [name, measure] of Object.entries(parts)) {
-  if (positionals.length > 0 && !positionals.includes(name)) continue;
-  const { rows, faults } = await measure();
-  found.rows.push(...rows);
-  found.faults.push(...faults.map((fault) => `${name}: ${fault}`));
-}
-console.log(`\n${tableOf(found.rows.map(shownRow))}`);
-for (const fault of found.faults) console.log(fault);
-const result = { at: new Date().toISOString(), machine: machine(), quick, turns, ...found };
-console.log(`\nfigures: ${writeResult("local.json", JSON.stringify(result, null, 2))}`);
-process.exit(found.rows.some(({ exact, met }) => exact && met === false) ? 1 : 0);
+
+await runParts(parts, { only: positionals, file: "local.json", more: () => ({ quick, turns }) });
+process.exit();

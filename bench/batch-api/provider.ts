@@ -13,6 +13,7 @@ import { parseArgs } from "node:util";
 import { draw } from "../budget/tariff.ts";
 import { MODEL } from "../load/prompts.ts";
 import { indexIn, textOf, tokensOf } from "./tokens.ts";
+import { listenForParent } from "../servers/child-server.ts";
 
 const { values } = parseArgs({
   options: { "latency-ms": { type: "string", default: "0" }, "turn-away": { type: "string", default: "0" } },
@@ -86,12 +87,4 @@ function repeated(): number {
   return count;
 }
 
-// Connections that idle between two batches stay open: a reset one would be measured as the gateway's failure.
-server.keepAliveTimeout = 300_000;
-server.listen(0, "127.0.0.1", 2_048, () => {
-  const address = server.address();
-  if (address !== null && typeof address === "object") process.stdout.write(`${address.port}\n`);
-});
-// The parent's end of stdin closes with the parent, however it dies.
-process.stdin.resume();
-process.stdin.on("end", () => process.exit(0));
+listenForParent(server);

@@ -12,6 +12,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { parseArgs } from "node:util";
 import { z } from "zod";
 import { billNanoUsd, draw, usageOf, type Usage } from "./tariff.ts";
+import { listenForParent } from "../servers/child-server.ts";
 
 const { values } = parseArgs({
   options: { faults: { type: "boolean", default: false }, "latency-ms": { type: "string" } },
@@ -130,11 +131,4 @@ const sleep = (ms: number): Promise<void> => new Promise((resolve) => setTimeout
 const server = createServer((request, response) => {
   serve(request, response).catch(() => response.destroy());
 });
-server.keepAliveTimeout = 300_000;
-server.listen(0, "127.0.0.1", 2_048, () => {
-  const address = server.address();
-  if (address !== null && typeof address === "object") process.stdout.write(`${address.port}\n`);
-});
-// The parent's end of stdin closes with the parent, however it dies.
-process.stdin.resume();
-process.stdin.on("end", () => process.exit(0));
+listenForParent(server);

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { measureEnded } from "./ended.ts";
 import { measureStart } from "./start.ts";
 import { measureRunning } from "./running.ts";
-import { runParts } from "../parts/parts.ts";
+import { namesIn, runParts } from "../parts/parts.ts";
 import type { Part } from "../parts/row.ts";
 
 const { values } = parseArgs({
@@ -24,4 +24,4 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   running: () => measureRunning(Number(values.running)),
 };
 
-await runParts(PARTS, { only: values.only, file: "page.json" });
+await runParts(PARTS, { only: namesIn(values.only), file: "page.json" });

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { measureKills } from "./kills.ts";
 import { measureLookup } from "./lookup.ts";
 import { measureRerun } from "./rerun.ts";
-import { runParts } from "../parts/parts.ts";
+import { namesIn, runParts } from "../parts/parts.ts";
 import type { Part } from "../parts/row.ts";
 
 const { values } = parseArgs({
@@ -23,4 +23,4 @@ const PARTS: Readonly<Record<string, () => Promise<Part>>> = {
   kills: () => measureKills(Number(values.kills), Number(values.calls)),
 };
 
-await runParts(PARTS, { only: values.only, file: "replay.json" });
+await runParts(PARTS, { only: namesIn(values.only), file: "replay.json" });

@@ -15,6 +15,7 @@ import { parseArgs } from "node:util";
 import { CATALOGUE_MODEL, MODEL } from "../load/prompts.ts";
 import { pacedEvent, pacedEnd, PACED_EVENTS } from "../load/paced-events.ts";
 import { shortStreamOf, streamEvents } from "../load/stream.ts";
+import { listenForParent } from "./child-server.ts";
 
 const { values } = parseArgs({
   options: {
@@ -108,12 +109,4 @@ const server = createServer((request, response) => {
     else answer(response, wanted);
   });
 });
-// Connections that idle between two rounds stay open: a reset one would be measured as the gateway's failure.
-server.keepAliveTimeout = 300_000;
-server.listen(Number(values.port), "127.0.0.1", 2_048, () => {
-  const address = server.address();
-  if (address !== null && typeof address === "object") process.stdout.write(`${address.port}\n`);
-});
-// The parent's end of stdin closes with the parent, however it dies.
-process.stdin.resume();
-process.stdin.on("end", () => process.exit(0));
+listenForParent(server, Number(values.port));

@@ -19,6 +19,16 @@ export const comparisonFields = {
     .meta({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
 };
 
+/** The share of equal votes that decides. */
+export const agreeField = {
+  agree: z
+    .number()
+    .gt(0)
+    .max(1)
+    .optional()
+    .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
+};
+
 /** For the OpenAPI document: what holds of these fields together. The parser checks it. */
 export const COMPARED = {
   anyOf: [

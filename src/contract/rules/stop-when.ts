@@ -11,7 +11,7 @@ import {
   PATTERN_CHARS_MAX,
 } from "../../limits.ts";
 import { compilePattern } from "../../text/pattern/pattern.ts";
-import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
+import { agreeField, COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { instruction } from "../aggregate/instruction.ts";
 import { ABSENT, exactlyOneOf, label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
@@ -20,12 +20,7 @@ import type { NamedRule } from "./rule.ts";
 
 const quorum = strictFields({
   of: z.int().min(1).max(ITEMS_PER_BATCH_MAX).meta({ description: "Answers that must have voted" }),
-  agree: z
-    .number()
-    .gt(0)
-    .max(1)
-    .optional()
-    .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
+  ...agreeField,
   ...comparisonFields,
 }).meta(COMPARED);
 

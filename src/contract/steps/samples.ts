@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Sampling } from "../../call.ts";
 import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../limits.ts";
-import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
+import { agreeField, COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 
@@ -20,12 +20,7 @@ export const samplesField = strictFields({
     .max(SAMPLES_MAX)
     .optional()
     .meta({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
-  agree: z
-    .number()
-    .gt(0)
-    .max(1)
-    .optional()
-    .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
+  ...agreeField,
   ...comparisonFields,
 }).meta({
   id: "Samples",

@@ -3,9 +3,10 @@ import { STANDARD_TIERS } from "../../run/money/service-tiers.ts";
 import { BATCH_TIER, type Endpoint, type Included, type Lease, type Outcome, type Usage } from "../../call.ts";
 import { unsentAt } from "../../run/steps/provider-settle.ts";
 import { isRecord } from "../../text/json/record.ts";
-import { classify, failed } from "../../providers/classify.ts";
+import { classify } from "../../providers/classify.ts";
 import type { Upstream } from "../../providers/config/types.ts";
-import { shownCode, shownMessage, withoutSecretsIn } from "../../providers/redact.ts";
+import { shownMessage, withoutSecretsIn } from "../../providers/redact.ts";
+import { reportedError } from "../../providers/relay/types.ts";
 import { classifyRaw } from "../../providers/stored-request.ts";
 import { tryParseExact } from "../../text/json/exact.ts";
 import { checkedOutcome } from "../checks/checked-outcome.ts";
@@ -74,15 +75,5 @@ function outcomeOfError(error: unknown, upstream: Upstream): Outcome {
   const { name } = upstream;
   const said = isRecord(error) && typeof error["message"] === "string" ? shownMessage(error["message"], upstream) : "";
   const message = `${name} did not answer this call of its batch${said === "" ? "" : `: ${said}`}`;
-  const upstreamCode = shownCode(code, upstream);
-  const named = upstreamCode === "" ? {} : { upstreamCode };
-  const reason = {
-    reason: "upstream_error",
-    upstream: name,
-    status: null,
-    message,
-    retryable: true,
-    ...named,
-  } as const;
-  return { ...failed("unknown", reason), latencyMs: 0 };
+  return { ...reportedError({ upstream }, message, code), latencyMs: 0 };
 }

@@ -1,6 +1,6 @@
 /**
  * What a root run has used in each hour, derived from the summaries with which it reports how far it is. It is kept in the row of the
- * summary, so that a report writes one row as before. What lies between two reports counts in the hour of the run's last call.
+ * summary, so that a report writes one row. What lies between two reports counts in the hour of the run's last call.
  */
 import { OTHER_MODELS } from "../../run/measures/totals.ts";
 import { OVERVIEW_CODES_MAX, OVERVIEW_HOURS, OVERVIEW_MODELS_MAX, OVERVIEW_RATE_MS_MAX } from "../../limits.ts";

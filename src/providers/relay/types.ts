@@ -1,5 +1,5 @@
 /** What a relayed call sends, and what its attempt ends as. */
-import type { Classification, Endpoint, Lease, Outcome, Usage } from "../../call.ts";
+import type { Endpoint, Lease, Outcome, Usage } from "../../call.ts";
 import { failed } from "../classify.ts";
 import type { Upstream } from "../config/types.ts";
 import type { EditedStreams } from "./batches.ts";
@@ -61,8 +61,12 @@ export type Relayed = RelayFailed | RelayAnswered;
 /** An attempt whose answer is being relayed. */
 export type RelayInProgress = { job: RelayJob; exchange: Exchange; deps: RelayDeps };
 
-/** What an answer counts as that reports an error after its relay began; `code` is the upstream's code, if it gave one. */
-export function reportedError({ upstream }: RelayJob, message: string, code: string | null = null): Classification {
+/** What an answer counts as that reports an error after its relay began, or in a file of answers; `code` is the upstream's code, if it gave one. */
+export function reportedError(
+  { upstream }: Pick<RelayJob, "upstream">,
+  message: string,
+  code: string | null = null,
+): ReturnType<typeof failed> {
   const { name } = upstream;
   const shown = code === null ? "" : shownCode(code, upstream);
   const named = shown === "" ? {} : { upstreamCode: shown };
