@@ -4,9 +4,7 @@
  */
 import type { Amounts } from "../../src/run/money/ledger.ts";
 import { owedGates } from "../../src/run/steps/metered.ts";
-import { startableGroup } from "../../src/run/steps/dispatch.ts";
 import { callIdOf } from "../../src/run/log.ts";
-import { hedgeableGroup } from "../../src/run/steps/start-hedges.ts";
 import { putBack } from "../../src/run/steps/put-back.ts";
 import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
 import { workerOf } from "../../src/run/leases/shard.ts";
@@ -33,7 +31,7 @@ import { batchOf, bodiesPrefix, directoryOf, gateOf, runFilesOf, type Objects } 
 import { rootOf } from "./memory/root.ts";
 import { RunAlarm } from "./alarm.ts";
 import { CommitQueue } from "./turns/commit-queue.ts";
-import { lanesDueMs } from "./executors/lanes.ts";
+import { lanesDueMs, startableOf } from "./executors/lanes.ts";
 import { executorSignals } from "./executors/signals.ts";
 import { GateExchanges } from "./gates.ts";
 import { dropBodies, loadBodies } from "./groups/bodies.ts";
@@ -113,7 +111,7 @@ export class RunLifecycle implements AlarmHost {
     this.patches = new Patches({
       objects,
       submit: (operation) => this.submit(operation),
-      wake: () => this.alarm.fireNow(Date.now()),
+      startLanes: () => this.startLanes(Date.now()),
     });
     this.#commits = new CommitQueue({
       now: Date.now,
@@ -434,6 +432,12 @@ export class RunLifecycle implements AlarmHost {
     this.alarm.arm(nowMs);
   }
 
+  /** Makes the alarm start the lanes that are missing: its calls begin a new chain, and the platform limits the depth of one. */
+  startLanes(nowMs: number): void {
+    this.run?.laneStarts.due();
+    this.alarm.fireNow(nowMs);
+  }
+
   /** Signals to Workers, now that what they report is stored. */
   #signal(run: RunState, nowMs: number): void {
     for (const attemptId of run.engine.givenUp.takeOfCalls()) {
@@ -448,19 +452,15 @@ export class RunLifecycle implements AlarmHost {
         setTimeout(() => this.#commits.poke(), 0);
       }
     }
-    const { engine } = run;
-    const startable = run.hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
+    const startable = startableOf(run, nowMs);
     for (const { executor, signal } of executorSignals(run, startable, nowMs))
       this.sockets.signal({ kind: "executor", executor }, signal);
     const lanesMs = startable === null ? null : lanesDueMs(run, startable, nowMs);
     const lateMs = startable === null ? null : run.presentExecutors.nextLateMs(nowMs);
     const lookMs = Math.min(lanesMs === null || lanesMs === nowMs ? Infinity : lanesMs, lateMs ?? Infinity);
     this.#lanesTimer.set(lookMs === Infinity ? null : lookMs, nowMs);
-    if (lanesMs === nowMs) {
-      run.laneStarts.started(nowMs);
-      this.alarm.fireNow(nowMs);
-    }
-    if (run.laneStarts.takeNeed()) this.alarm.fireNow(nowMs);
+    if (lanesMs === nowMs) run.laneStarts.started(nowMs);
+    if (run.laneStarts.takeNeed() || lanesMs === nowMs) this.startLanes(nowMs);
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

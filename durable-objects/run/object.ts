@@ -473,12 +473,11 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
       claim(run, { executor, settlements, capacity, waits, worker, reach }, reply, nowMs);
       // Lanes take over what the Worker has left, even if it cannot start them any more, what a retired lane does not claim, or
       // what a lane cannot reach.
-      // The alarm starts them, because its calls begin a new chain: the platform limits the depth of one.
       const needsOthers = (): boolean =>
         (run.laneLives.isRetired(executor) || (worker === null && run.laneStarts.reach < reachBefore)) &&
         run.hasGroupWork &&
         missingLanes(run).length > 0;
-      if (worker?.leaves === true || needsOthers()) this.#life.alarm.fireNow(nowMs);
+      if (worker?.leaves === true || needsOthers()) this.#life.startLanes(nowMs);
     });
   }
 

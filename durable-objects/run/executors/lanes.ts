@@ -1,4 +1,6 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
+import { startableGroup } from "../../../src/run/steps/dispatch.ts";
+import { hedgeableGroup } from "../../../src/run/steps/start-hedges.ts";
 import { sleepsAtGates } from "../../../src/run/steps/next-ready.ts";
 import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
 import type { EngineState } from "../../../src/run/state.ts";
@@ -78,6 +80,24 @@ export function missingLanes({
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
   const rests = (lane: number): boolean => leasesOf(lane) > 0 && isAtSocket(presentExecutors, lane);
   return lanes.filter((lane) => !waitingExecutors.has(lane) && !rests(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
+}
+
+/**
+ * The lanes that an alarm starts. An alarm that fires for something else starts none unless a slot could start: hundreds of lanes would
+ * wake, claim and find nothing while the budget or a gate lets few calls through.
+ */
+export function lanesToStart(run: Executed & Pick<RunState, "hasGroupWork">, nowMs: number): number[] {
+  const isDue = run.laneStarts.takeDue();
+  if (!run.hasGroupWork) return [];
+  return isDue || startableOf(run, nowMs) !== null ? missingLanes(run) : [];
+}
+
+/** The group of a slot, or of a second attempt, that could start if an executor had room; null = none could. */
+export function startableOf(
+  { engine, hasGroupWork }: Pick<RunState, "engine" | "hasGroupWork">,
+  nowMs: number,
+): number | null {
+  return hasGroupWork ? (hedgeableGroup(engine, nowMs) ?? startableGroup(engine, nowMs)) : null;
 }
 
 /**

@@ -3,7 +3,7 @@ import { nextReadyMs } from "../../../src/run/steps/next-ready.ts";
 import { NOTIFY_RETRY_MS } from "../../../src/limits.ts";
 import { laneOf, providerBatchOf } from "../../../src/objects/address.ts";
 import { callLanes, startLanes } from "../../../src/objects/clients/lanes.ts";
-import { missingLanes } from "../executors/lanes.ts";
+import { lanesToStart } from "../executors/lanes.ts";
 import type { RunState } from "../state.ts";
 import type { MakeJob } from "./job.ts";
 
@@ -50,10 +50,12 @@ export const startMissingLanes: MakeJob = ({ objects }) => {
     dueAtMs: () => retryAtMs,
     act: async (run) => {
       const { id } = run.settings;
-      const lanes = run.hasGroupWork ? missingLanes(run) : [];
-      if (lanes.length > 0) run.laneStarts.started(Date.now());
+      const nowMs = Date.now();
+      const lanes = lanesToStart(run, nowMs);
+      if (lanes.length > 0) run.laneStarts.started(nowMs);
       const unreached = await startLanes(objects, id, lanes);
       retryAtMs = unreached > 0 ? Date.now() + NOTIFY_RETRY_MS : null;
+      if (unreached > 0) run.laneStarts.due();
       if (unreached > 0) console.error(`${unreached} of ${lanes.length} lanes of ${id} could not be started; retrying`);
     },
   };

@@ -3,6 +3,7 @@ import { EXECUTOR_CALLS_MAX, LANES_START_MS } from "../../../src/limits.ts";
 
 /** In memory only: an instance that restarts starts its lanes with its first alarm. */
 export class LaneStarts {
+  #isDue = true;
   #reach = EXECUTOR_CALLS_MAX;
   #lastMs = 0;
   #isNeeded = false;
@@ -38,6 +39,18 @@ export class LaneStarts {
   /** When lanes may be started again, now or later: until then, those that were started last may be on their way. */
   nextMs(nowMs: number): number {
     return Math.max(nowMs, this.#lastMs + LANES_START_MS);
+  }
+
+  /** The next alarm starts the lanes that are missing then. Alarms fire for many reasons, and most find nothing that could start. */
+  due(): void {
+    this.#isDue = true;
+  }
+
+  /** Whether lanes are due since the last call. */
+  takeDue(): boolean {
+    const isDue = this.#isDue;
+    this.#isDue = false;
+    return isDue;
   }
 
   /** The present turn has made slots startable that no Worker executes, and whose lanes no Worker starts. */

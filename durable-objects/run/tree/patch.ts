@@ -18,8 +18,8 @@ import type { RunState } from "../state.ts";
 export type PatchDeps = {
   objects: Objects;
   submit: Submit;
-  /** Makes the run's alarm fire at once. */
-  wake: () => void;
+  /** Makes the run's alarm start the lanes that are missing. */
+  startLanes: () => void;
 };
 
 /** A run's patches, one after another: a second one would raise the reservation that the first is lowering. */
@@ -72,9 +72,9 @@ export class Patches {
 
   async #applyHere(run: RunState, patch: RunPatch): Promise<Reason | null> {
     const reason = await this.#deps.submit<Reason | null>((reply) => reply(applyPatch(run, patch)));
-    // A wider run needs lanes that nothing has started yet. The alarm starts them: its calls begin a new chain.
+    // A wider run needs lanes that nothing has started yet.
     const isShortOfLanes = run.hasGroupWork && missingLanes(run).length > 0;
-    if (reason === null && isShortOfLanes) this.#deps.wake();
+    if (reason === null && isShortOfLanes) this.#deps.startLanes();
     return reason;
   }
 

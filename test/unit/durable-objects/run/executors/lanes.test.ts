@@ -1,0 +1,81 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { lanesToStart, missingLanes } from "../../../../../durable-objects/run/executors/lanes.ts";
+import { LaneLives } from "../../../../../durable-objects/run/memory/lane-lives.ts";
+import { LaneStarts } from "../../../../../durable-objects/run/memory/lane-starts.ts";
+import { PresentExecutors } from "../../../../../durable-objects/run/memory/present.ts";
+import { WaitingExecutors } from "../../../../../durable-objects/run/memory/waiting.ts";
+import { GroupWorkers } from "../../../../../durable-objects/run/memory/workers.ts";
+import type { StoredGroup } from "../../../../../durable-objects/run/store/records.ts";
+import { alike, TestEngine } from "../../../../support/engine.ts";
+
+const NOW = 1_000;
+/** How many calls a lane reached when it was full. */
+const REACH = 6;
+
+let engine: TestEngine;
+let groups: Map<number, StoredGroup>;
+
+/** What of a run decides on its lanes: one whose lanes were full with `REACH` calls, all of which an earlier alarm has started. */
+function runOf({ state }: TestEngine) {
+  const laneStarts = new LaneStarts();
+  laneStarts.fullAt(REACH);
+  laneStarts.takeDue();
+  return {
+    engine: state,
+    openGroups: groups,
+    hasGroupWork: groups.size > 0,
+    waitingExecutors: new WaitingExecutors(),
+    presentExecutors: new PresentExecutors(),
+    workers: new GroupWorkers(),
+    laneLives: new LaneLives({ now: () => NOW, random: () => 0 }),
+    laneStarts,
+  };
+}
+
+function open(slots: number): void {
+  const { header } = engine.open(alike(slots));
+  const request = { defaultsJson: "{}", openKey: "key", detach: true, errorStyle: "bracket", named: false } as const;
+  groups.set(header.seq, { header, sealed: true, ...request });
+}
+
+describe("an alarm", () => {
+  /** What a slot reserves, nano-USD. */
+  function reserved(): number {
+    const other = new TestEngine();
+    other.open(alike(1));
+    return other.turn([1], NOW).assignments[0]?.lease.amounts.usd ?? 0;
+  }
+
+  beforeEach(() => {
+    // The budget pays for two calls at a time; the others wait for what these leave.
+    groups = new Map();
+    engine = new TestEngine({ limits: { usd: 2.5 * reserved() } });
+    open(20);
+    expect(engine.turn([REACH], NOW).assignments).toHaveLength(2);
+  });
+
+  it("starts no lane while nothing that is queued could start", () => {
+    expect(missingLanes(runOf(engine))).toEqual([0, 1, 2, 3]);
+    expect(lanesToStart(runOf(engine), NOW)).toEqual([]);
+  });
+
+  it("starts lanes once something could", () => {
+    engine.state.ledger.setLimits({ ...engine.state.ledger.limits, usd: 10 * reserved() });
+    expect(lanesToStart(runOf(engine), NOW)).toEqual([0, 1, 2, 3]);
+  });
+
+  it("starts those that a turn has found due, once, and the first of an instance starts what is missing", () => {
+    const run = runOf(engine);
+    run.laneStarts.due();
+    expect([lanesToStart(run, NOW), lanesToStart(run, NOW)]).toEqual([[0, 1, 2, 3], []]);
+    const laneStarts = new LaneStarts();
+    expect([lanesToStart({ ...run, laneStarts }, NOW), lanesToStart({ ...run, laneStarts }, NOW)]).toEqual([[0], []]);
+  });
+
+  it("starts none while no group is open, and what was due then is not due later", () => {
+    const run = runOf(engine);
+    run.laneStarts.due();
+    expect(lanesToStart({ ...run, hasGroupWork: false }, NOW)).toEqual([]);
+    expect(lanesToStart(run, NOW)).toEqual([]);
+  });
+});
