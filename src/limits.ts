@@ -1424,6 +1424,10 @@ export const OPENINGS_KEPT = 256;
 export const OPENINGS_RECALLED_MS = 60_000;
 /** Open groups that the record of settled ones names one by one, among newer ones that have ended. Of more, a restart reads what is newer. */
 export const SETTLED_OPEN_MAX = 64;
+/** Shards that ends of stored calls carry before the next writes its shard's row: a waking object reads the rows of all these calls. */
+export const CARRIED_SHARDS_MAX = 16;
+/** Attempts in flight of a shard that the end of a call may carry: each has about 400 characters, which stay in the call's row. */
+export const CARRIED_LEASES_MAX = 4;
 /** Idempotency-Keys of single calls in one row of keys: a waking object reads so many fewer rows to know them. */
 export const KEYS_PER_ROW = 256;
 /** Batches and graphs of one run that are open at once: each has up to 50,000 slots with their counters and a queue in memory. */

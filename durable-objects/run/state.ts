@@ -33,6 +33,7 @@ import { openReplay, type ReplayEffects } from "./replay/open-replay.ts";
 import type { RunReplay } from "./replay/replay.ts";
 import { endReason, hasEnded } from "./status.ts";
 import type { BodyCache } from "./store/body-cache.ts";
+import { CarriedShards } from "./store/carried-shards.ts";
 import { rebuild, widthOf } from "./store/rebuild.ts";
 import type { KeyRecord, StoredGroup } from "./store/records.ts";
 import { roomReason } from "./store/room.ts";
@@ -71,6 +72,8 @@ export class RunState {
   /** When the batches that feed this run are notified. */
   readonly batchProgress = new BatchProgress();
   readonly workers = new GroupWorkers();
+  /** Shards that are newer in rows of stored calls than in their own. */
+  readonly carriedShards: CarriedShards;
   readonly providerNotices = new ProviderNotices();
   readonly laneLives = new LaneLives({ now: () => Date.now(), random: Math.random });
   readonly presentExecutors = new PresentExecutors();
@@ -172,6 +175,7 @@ export class RunState {
     this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
     this.#settled = rebuilt.settled;
+    this.carriedShards = new CarriedShards(rebuilt.carried, rebuilt.hasRecord);
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");

@@ -317,6 +317,8 @@ export class RunLog {
   #pending: LoggedEvent[];
   /** The first of them as the lines of a tail. */
   #tail: string[] = [];
+  /** How many of these events are in tails that are stored. */
+  #inTails: number;
   /** Events as JSON, for the rows of the log, at their places in `#pending`. */
   #texts: (string | undefined)[] = [];
   #tailChars = 0;
@@ -329,6 +331,7 @@ export class RunLog {
   constructor(lastSeq: number, events: readonly LoggedEvent[] = []) {
     this.#lastSeq = lastSeq + events.length;
     this.#pending = [...events];
+    this.#inTails = events.length;
   }
 
   /** Number of the newest event, written or not. */
@@ -367,17 +370,20 @@ export class RunLog {
   }
 
   /**
-   * What to write of the log with the rows of a turn. `carrier`: whether they include the row of a shard, which then
-   * takes the returned tail. `asRows`: whether a reader waits for the events, so that they must be rows of the log.
+   * What to write of the log with the rows of a turn. `carrier`: whether they include a shard, which then takes the returned
+   * tail. `isPart`: the rows with the tails of earlier turns remain, so that it takes the events since. `asRows`: whether a
+   * reader waits for the events, so that they must be rows of the log.
    */
-  write({ carrier, asRows }: { carrier: boolean; asRows: boolean }): LogWrites {
+  write({ carrier, asRows, isPart = false }: { carrier: boolean; asRows: boolean; isPart?: boolean }): LogWrites {
     if (asRows || (!carrier && this.#urgent)) return { rows: this.take(), tail: null };
     if (!carrier || !this.pending) return { rows: null, tail: null };
     this.#extendTail();
     if (this.#tail.length >= LOG_TAIL_EVENTS_MAX || this.#tailChars >= LOG_TAIL_CHARS_MAX)
       return { rows: this.take(), tail: null };
     this.#urgent = false;
-    return { rows: null, tail: this.#tail.join("\n") };
+    const tail = isPart ? this.#tail.slice(this.#inTails) : this.#tail;
+    this.#inTails = this.#tail.length;
+    return { rows: null, tail: tail.length === 0 ? null : tail.join("\n") };
   }
 
   /** All events that no row of the log has, to be written as such; null if there are none. */
@@ -388,6 +394,7 @@ export class RunLog {
     this.#pending = [];
     this.#texts = [];
     this.#tail = [];
+    this.#inTails = 0;
     this.#tailChars = 0;
     this.#urgent = false;
     return { lastSeq: this.#lastSeq, events, texts };

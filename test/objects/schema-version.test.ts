@@ -4,6 +4,7 @@ import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { makeTables, Tables, tablesIn, versionOf, type Migration } from "../../durable-objects/schema-version.ts";
 import { KEPT_ANSWER_CHARS_MAX, TEXT_CHUNK_CHARS } from "../../src/limits.ts";
+import { zeroTotals } from "../../src/run/measures/totals.ts";
 import { freshRecord, type SlotRecord } from "../../src/run/group/record.ts";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
@@ -233,6 +234,30 @@ it("a run of version 3 keeps its settings, which are in the row of its version n
       "paused",
       known,
     ]);
+  });
+});
+
+it("a stored call of version 4 keeps what it has, and its end may carry a shard now", async () => {
+  await runInDurableObject(env.GATES.getByName(name()), (_: unknown, { storage }: DurableObjectState) => {
+    const earlier = MIGRATIONS.filter(({ version }) => version <= 4);
+    makeTables(storage.sql, earlier, ["meta", "single", "shard"]);
+    storage.sql.exec("INSERT INTO meta (key, value) VALUES ('schema', '4')");
+    storage.sql.exec("INSERT INTO single (seq, key, hash, header, facts, calls) VALUES (1, 'k', 'h', '{}', 'f', 'c')");
+    const shardOf = (upTo: number) => ({ totals: zeroTotals(), leases: [], upTo });
+    storage.sql.exec("INSERT INTO shard (id, body) VALUES (7, ?)", JSON.stringify(shardOf(3)));
+
+    const { singles } = new RunStore(storage);
+    expect([singles.pageOf(1), singles.keyRecord("k")]).toEqual([
+      { firstIndex: 0, facts: "f", calls: "c" },
+      { seq: 1, hash: "h" },
+    ]);
+    expect(new RunStore(storage).shards().shards).toEqual([{ id: 7, shard: shardOf(3), tail: [] }]);
+    const shard = `7\n${JSON.stringify(shardOf(5))}`;
+    singles.putProgress(1, { slot: null, result: null, hasLease: false, shard });
+    expect(new RunStore(storage).shards()).toEqual({
+      shards: [{ id: 7, shard: shardOf(5), tail: [] }],
+      carried: [7],
+    });
   });
 });
 

@@ -2,10 +2,11 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
-import { SINGLE_CHARS_MAX } from "../../src/limits.ts";
+import { CARRIED_SHARDS_MAX, OPENINGS_RECALLED_MS, SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/objects/methods/groups.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
-import { crash, openUnwatched } from "../support/objects-direct.ts";
+import { skipTime } from "../support/objects-clock.ts";
+import { acquireOne, crash, openUnwatched, SUCCESS } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { letThrough, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
@@ -200,6 +201,69 @@ describe("a group of single calls whose run restarts", () => {
     await expect.poll(async () => ofType(await logOf(run), "group_completed")).toMatchObject([{ count: 3 }]);
     await expectAtRest(run);
     expect((await upstreamStats(key)).requests).toBe(3);
+  });
+});
+
+describe("the end of a stored call", () => {
+  const ask = (run: TestRun, key: string) => keyed(run, key, "/query", body("key/carried", key));
+  /** What the run has spent and counted. */
+  const booksOf = async (run: TestRun) => {
+    const { budget, stats } = await run.document();
+    return { budget, stats };
+  };
+  const rowOf = (run: TestRun, query: string): Promise<unknown> =>
+    runInDurableObject(run.object, (_: RunObject, { storage }) => storage.sql.exec(query).one());
+  const carriedIn = (run: TestRun) => rowOf(run, "SELECT count(shard) AS carried FROM single");
+
+  it(
+    "has its shard in its own row, and a restart after any of many finds all that they cost",
+    { tags: ["slow"] },
+    async () => {
+      const run = await openRun({ budget: { usd: 1 } });
+      for (let ended = 1; ended <= CARRIED_SHARDS_MAX + 4; ended += 1) {
+        expect(await ask(run, `k${ended}`)).toMatchObject({ status: 200 });
+        // The first that ended wrote the row of the shard, and so does the one after as many as may be carried.
+        expect(await carriedIn(run)).toEqual({ carried: ended - (ended <= CARRIED_SHARDS_MAX + 1 ? 1 : 2) });
+        const books = await booksOf(run);
+        expect(books.budget.calls).toMatchObject({ spent: ended, reserved: 0 });
+        await crash(run.object);
+        expect(await booksOf(run)).toEqual(books);
+      }
+      await expectAtRest(run);
+    },
+  );
+
+  it("is not lost with its shard when a row of another shard says that nobody need read the call", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    for (const key of ["in-the-row", "carried"]) expect(await ask(run, key)).toMatchObject({ status: 200 });
+    expect(await carriedIn(run)).toEqual({ carried: 1 });
+    skipTime(OPENINGS_RECALLED_MS + 1);
+    // A call without a key, of another shard.
+    const attemptId = await acquireOne(run);
+    await run.object.settle({ attemptId, outcome: SUCCESS, stored: null });
+    await run.object.logPage(0, null);
+    const books = await booksOf(run);
+    expect(books.budget.calls).toMatchObject({ spent: 3, reserved: 0 });
+    await crash(run.object);
+    expect(await booksOf(run)).toEqual(books);
+    await expectAtRest(run);
+  });
+
+  it("carries the reservations of the calls that are in flight beside it", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    await ask(run, "first");
+    const held = keyed(run, "held", "/query", body("key/carried-held/latch/carried-held"));
+    await untilInFlight("carried-held", 1);
+    await ask(run, "second");
+    expect(await carriedIn(run)).toEqual({ carried: 1 });
+    const books = await booksOf(run);
+    expect(books.budget.calls).toMatchObject({ spent: 2, reserved: 1 });
+    await crash(run.object);
+    expect((await booksOf(run)).budget).toEqual(books.budget);
+    await openLatch("carried-held");
+    expect(await held).toMatchObject({ status: 200 });
+    expect((await upstreamStats("carried-held")).requests).toBe(1);
+    await expectAtRest(run);
   });
 });
 

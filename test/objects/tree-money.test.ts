@@ -146,6 +146,6 @@ describe("an upstream that bills more than it was allowed to", () => {
 
 function overrunsOf(run: TestRun): Promise<number> {
   return runInDurableObject(run.object, (_: RunObject, state) =>
-    [...new RunStore(state.storage).shards()].reduce((sum, { shard }) => sum + shard.totals.overruns, 0),
+    new RunStore(state.storage).shards().shards.reduce((sum, { shard }) => sum + shard.totals.overruns, 0),
   );
 }

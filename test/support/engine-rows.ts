@@ -112,7 +112,7 @@ export class Rows implements ReadByRebuild {
   logTail(): LoggedEvent[] {
     return eventsAfter(
       this.log.lastSeq(),
-      [...this.shards()].map(({ tail }) => tail),
+      this.shards().shards.map(({ tail }) => tail),
     );
   }
 
@@ -146,11 +146,14 @@ export class Rows implements ReadByRebuild {
     yield* this.#groups.get(groupSeq)?.pages ?? [];
   }
 
-  *shards(): Generator<ShardRecord> {
-    for (const id of [...this.#shards.keys()].sort((a, b) => a - b)) {
+  /** No call carries one. */
+  shards(): { shards: ShardRecord[]; carried: number[] } {
+    const ids = [...this.#shards.keys()].sort((a, b) => a - b);
+    const shards = ids.map((id) => {
       const { shard, tail }: { shard: StoredShard; tail: string[] } = JSON.parse(this.#shards.get(id) ?? "");
-      yield { id, shard, tail: readTail(tail) };
-    }
+      return { id, shard, tail: readTail(tail) };
+    });
+    return { shards, carried: [] };
   }
 
   *#states(groupSeq: number): Generator<SlotRecord> {

@@ -127,7 +127,7 @@ export async function acquireOne(run: TestRun): Promise<string> {
 export function storedLeases(run: TestRun): Promise<number> {
   return runInDurableObject(run.object, (_: RunObject, { storage }) => {
     const store = new RunStore(storage);
-    const inShards = [...store.shards()].reduce((sum, { shard }) => sum + shard.leases.length, 0);
+    const inShards = store.shards().shards.reduce((sum, { shard }) => sum + shard.leases.length, 0);
     return inShards + [...store.singles.leases()].length;
   });
 }

@@ -52,6 +52,10 @@ export type Rebuilt = {
   settled: SettledGroups;
   /** The highest epoch in a row of a shard; 0 = none has one. */
   epoch: number;
+  /** The shards that are newer in rows of stored calls than in their own, once for each of these calls. */
+  carried: number[];
+  /** Whether a row of a shard says which groups are settled. */
+  hasRecord: boolean;
   /** Number of the last event in the rows of the log. */
   rowsSeq: number;
 };
@@ -64,7 +68,7 @@ export function rebuild(
   nowMs: number,
 ): Rebuilt {
   const { limits, windowMs, serviceTier } = settings;
-  const shards = [...store.shards()];
+  const { shards, carried } = store.shards();
   const rowsSeq = store.log.lastSeq();
   const tails = shards.map(({ tail }) => tail);
   const settled = newestOf(shards.map(({ shard }) => shard.settled));
@@ -82,6 +86,8 @@ export function rebuild(
     nextSeq: settled?.next ?? 1,
     settled: new SettledGroups(settled),
     epoch: Math.max(0, ...shards.map(({ shard }) => shard.epoch ?? 0)),
+    carried,
+    hasRecord: settled !== null,
     rowsSeq,
   };
   for (const { stored, result } of store.groups.all(settled)) {

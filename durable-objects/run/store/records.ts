@@ -90,6 +90,12 @@ export type StoredPage = { firstIndex: number; facts: string; calls: string };
 /** A shard, and the newest events of the log if its row had to carry them; some may be in rows of the log by now. */
 export type ShardRecord = { id: number; shard: StoredShard; tail: TailEvent[] };
 
+/** A shard as it is stored. `tail`: events that are in no row of the log; null = none. */
+export type ShardLines = { id: number; text: string; tail: string | null };
+
+/** The shard that the row of a stored call takes, in place of the shard's own. `by` null = none does. */
+export type CarriedShard = { by: number | null; shard: ShardLines | undefined };
+
 /** A child run. `opening` = its object is not known to exist yet. */
 export type ChildRecord = {
   seq: number;

@@ -28,7 +28,13 @@ export type SingleCall = { stored: StoredGroup; page: StoredPage; key: Idempoten
  * How a call is by now; null = nothing new. `slot` of a call that has too long an answer is in a row of its own. `hasLease`: the
  * attempt that it was opened with may be in flight.
  */
-export type SingleProgress = { slot: SlotRecord | null; result: GroupResult | null; hasLease: boolean };
+export type SingleProgress = {
+  slot: SlotRecord | null;
+  result: GroupResult | null;
+  hasLease: boolean;
+  /** The text of the shard that its end carries; null = none. */
+  shard: string | null;
+};
 
 /** What the turn that opens a call makes of it; null = nothing yet. */
 export type OpenedSingle = { lease: LeaseApart | null; slot: SlotRecord | null; result: GroupResult | null };
@@ -93,17 +99,28 @@ export class SingleRows {
   }
 
   /** Stores how a call is by now: one row. Returns whether the slot is in it, or must have a row of its own. */
-  putProgress(seq: number, { slot, result, hasLease }: SingleProgress): boolean {
+  putProgress(seq: number, { slot, result, hasLease, shard }: SingleProgress): boolean {
     const resultJson = result === null ? null : JSON.stringify(result);
     if (slot === null) {
-      this.#rows.write("single", "UPDATE single SET result = ? WHERE seq = ?", resultJson, seq);
+      const query = "UPDATE single SET result = ?, shard = coalesce(?, shard) WHERE seq = ?";
+      this.#rows.write("single", query, resultJson, shard, seq);
       return true;
     }
     const slotJson = slotJsonOf(slot);
     const lease = hasLease ? "lease" : "NULL";
-    const query = `UPDATE single SET result = coalesce(?, result), slot = ?, lease = ${lease} WHERE seq = ?`;
-    this.#rows.write("single", query, resultJson, slotJson, seq);
+    const query = `UPDATE single SET result = coalesce(?, result), slot = ?, lease = ${lease}, shard = coalesce(?, shard)
+      WHERE seq = ?`;
+    this.#rows.write("single", query, resultJson, slotJson, shard, seq);
     return slotJson !== null;
+  }
+
+  /** The texts of the shards that ends of calls carry. Of the calls that may change; without `settled`, of all. */
+  *carriedShards(settled: StoredSettled | null): Generator<string> {
+    const parts = settled === null ? ["TRUE"] : unsettled(settled);
+    const query = parts
+      .map((part) => `SELECT shard FROM single WHERE shard IS NOT NULL AND ${part}`)
+      .join(" UNION ALL ");
+    for (const { shard } of this.#rows.read<{ shard: string }>("single", query)) yield shard;
   }
 
   /** The slot of a single call; null if it is in a row of its own, or has none. */

@@ -31,7 +31,17 @@ import { GroupRows } from "./groups.ts";
 import { Meta } from "./meta.ts";
 import { groupSeqOf, indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
 import type { SlotRecord } from "../../../src/run/group/record.ts";
-import type { ChildRecord, GroupResult, KeyRecord, ShardRecord, StoredGroup } from "./records.ts";
+import { newestShards } from "./carried-shards.ts";
+import type {
+  CarriedShard,
+  ChildRecord,
+  GroupResult,
+  KeyRecord,
+  ShardLines,
+  ShardRecord,
+  StoredGroup,
+} from "./records.ts";
+import { newestOf } from "./settled-groups.ts";
 import { RetriedRows, type Before } from "./retried.ts";
 import { SingleRows, type SingleCall } from "./singles.ts";
 import { SlotRows } from "./slots.ts";
@@ -134,24 +144,27 @@ export class RunStore {
   }
 
   /**
-   * Stores how slots are by now, and the groups of these numbers; of a single call both are one row. `hasLease`: whether the
-   * first attempt of a slot is in flight.
+   * Stores how slots are by now, and the groups of these numbers; of a single call both are one row, which may carry a shard, too.
+   * `hasLease`: whether the first attempt of a slot is in flight.
    */
   putProgress(
     slots: readonly SlotRecord[],
     results: Map<number, GroupResult>,
-    hasLease: (slotId: number) => boolean,
+    { hasLease, carried: { by, shard } }: { hasLease: (slotId: number) => boolean; carried: CarriedShard },
   ): void {
+    const shardOf = (seq: number): string | null =>
+      seq === by && shard !== undefined ? `${shard.id}\n${linesOf(shard)}` : null;
     const others = slots.filter((slot) => {
       const seq = groupSeqOf(slot.id);
       if (indexOf(slot.id) > 0 || !this.singles.has(seq)) return true;
       const result = results.get(seq) ?? null;
       results.delete(seq);
-      return !this.singles.putProgress(seq, { slot, result, hasLease: hasLease(slot.id) });
+      return !this.singles.putProgress(seq, { slot, result, hasLease: hasLease(slot.id), shard: shardOf(seq) });
     });
     this.slots.put(others);
     for (const [seq, result] of results) {
-      if (this.singles.has(seq)) this.singles.putProgress(seq, { slot: null, result, hasLease: true });
+      if (this.singles.has(seq))
+        this.singles.putProgress(seq, { slot: null, result, hasLease: true, shard: shardOf(seq) });
       else this.groups.putResult(seq, result);
     }
   }
@@ -244,20 +257,22 @@ export class RunStore {
     return row === undefined ? null : (JSON.parse(row.body) as ChildRecord).id;
   }
 
-  /** Writes a shard, as its text. `tail`: events that are in no row of the log; null = none. Its row's first line is the shard. */
-  putShard(id: number, shard: string, tail: string | null): void {
-    const body = tail === null ? shard : `${shard}\n${tail}`;
-    this.#rows.write("shard", "INSERT OR REPLACE INTO shard (id, body) VALUES (?, ?)", id, body);
+  /** Writes the row of a shard. */
+  putShard(shard: ShardLines): void {
+    this.#rows.write("shard", "INSERT OR REPLACE INTO shard (id, body) VALUES (?, ?)", shard.id, linesOf(shard));
   }
 
-  *shards(): Generator<ShardRecord> {
-    for (const row of this.#rows.read<{ id: number; body: string }>(
-      "shard",
-      "SELECT id, body FROM shard ORDER BY id",
-    )) {
-      const [shard = "", ...tail] = row.body.split("\n");
-      yield { id: row.id, shard: JSON.parse(shard) as StoredShard, tail: readTail(tail) };
-    }
+  /** The shards as they were written last, and those that calls carry which ended since their rows were written. */
+  shards(): ReturnType<typeof newestShards> {
+    const query = "SELECT id, body FROM shard ORDER BY id";
+    const read = [...this.#rows.read<{ id: number; body: string }>("shard", query)];
+    const rows = read.map(({ id, body }) => shardRecord(id, body.split("\n")));
+    const settled = newestOf(rows.map(({ shard }) => shard.settled));
+    const copies = [...this.singles.carriedShards(settled)].map((text) => {
+      const [id, ...lines] = text.split("\n");
+      return shardRecord(Number(id), lines);
+    });
+    return newestShards(rows, copies);
   }
 
   /** Brings the rows to their present form. Throws if newer code has written them. */
@@ -266,4 +281,14 @@ export class RunStore {
       this.meta.set("schemaVersion", version),
     );
   }
+}
+
+/** The lines that a shard is stored as: the first is the shard. */
+function linesOf({ text, tail }: ShardLines): string {
+  return tail === null ? text : `${text}\n${tail}`;
+}
+
+/** A shard from the lines that it is stored as. */
+function shardRecord(id: number, [shard = "", ...tail]: string[]): ShardRecord {
+  return { id, shard: JSON.parse(shard) as StoredShard, tail: readTail(tail) };
 }

@@ -123,6 +123,15 @@ export const MIGRATIONS = [
     sql: "DELETE FROM meta WHERE key = 'run'",
     whole: "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, more TEXT) STRICT, WITHOUT ROWID",
   },
+  // The end of a call wrote its shard's row beside its own.
+  {
+    version: 5,
+    table: "single",
+    sql: "ALTER TABLE single ADD COLUMN shard TEXT",
+    whole: `CREATE TABLE single (
+    seq INTEGER PRIMARY KEY, key TEXT, hash TEXT, header TEXT NOT NULL, result TEXT, lease TEXT,
+    facts TEXT NOT NULL, slot TEXT, calls TEXT NOT NULL, shard TEXT) STRICT`,
+  },
 ] as const satisfies readonly Migration[];
 
 /** Statements that move a table with a row per slot into the slots' extras, and end it: newer code never makes it. */

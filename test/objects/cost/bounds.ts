@@ -41,7 +41,8 @@ export const BOUNDS = {
   }),
   "/query": lone,
   "/query with an Idempotency-Key": single({
-    rows: 3.1,
+    // The row of the shard is written after CARRIED_SHARDS_MAX calls: the count has none.
+    rows: 2.2,
     requests: 3.8,
     commits: 2.1,
     alarms: 0.04,

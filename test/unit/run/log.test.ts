@@ -120,6 +120,23 @@ describe("the tail of a run's log", () => {
     expect(eventsIn(log.write(CARRIED).tail)).toHaveLength(2);
   });
 
+  it("has in part what no stored tail has, also after a restart, and is whole again where its row is", () => {
+    const part = { ...CARRIED, isPart: true };
+    const log = new RunLog(3, [closedAt(2), closedAt(3)]);
+    expect(log.write(part)).toEqual({ rows: null, tail: null });
+    log.add(CLOSED, null, 4);
+    expect(eventsIn(log.write(CARRIED).tail).map(([seq]) => seq)).toEqual([4, 5, 6]);
+    log.add(CLOSED, null, 5);
+    expect(eventsIn(log.write(part).tail)).toEqual([[7, closedAt(5)]]);
+    log.add(CLOSED, null, 6);
+    expect(eventsIn(log.write(part).tail)).toEqual([[8, closedAt(6)]]);
+    expect(eventsIn(log.write(CARRIED).tail).map(([seq]) => seq)).toEqual([4, 5, 6, 7, 8]);
+    log.add(CLOSED, null, 7);
+    log.write({ carrier: true, asRows: true, isPart: true });
+    log.add(CLOSED, null, 8);
+    expect(eventsIn(log.write(part).tail)).toEqual([[10, closedAt(8)]]);
+  });
+
   it("becomes rows of the log for a reader, and is empty then", () => {
     const log = new RunLog(0);
     log.add(CLOSED, null, 1);
