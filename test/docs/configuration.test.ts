@@ -45,13 +45,13 @@ describe("docs/configuration.md", () => {
     const rows = (await rowsOf(PAGE, "variable")).filter(([, of]) => of?.includes("`np"));
     const named = new Set(rows.flatMap(([name]) => codesIn(name)));
     const scripts = ["start", "local/serve-setting", "demo", "demo-provider", "token-setting"];
-    const files = [...scripts.map((name) => `scripts/${name}.ts`), "cli/watch/setting.ts"];
+    const files = [...scripts.map((name) => `scripts/${name}.ts`), "cli/gateway/requests.ts"];
     const read = new Set<string>();
     for (const file of files) {
       for (const [, name = ""] of (await source(file)).matchAll(/\benv\["(\w+)"\]/g)) read.add(name);
       // Credentials are found by one rule, which gets the names of their variables.
-      for (const [, names = ""] of (await source(file)).matchAll(/\bnames: \[([^\]]*)\]/g))
-        for (const [, name = ""] of names.matchAll(/"(\w+)"/g)) read.add(name);
+      for (const [, names = ""] of (await source(file)).matchAll(/\bnames: (.*)/g))
+        for (const [, name = ""] of names.matchAll(/"([A-Z_]+)"/g)) read.add(name);
     }
     expect([...named].toSorted()).toEqual([...read].toSorted());
   });
