@@ -68,6 +68,7 @@ const LANDED: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
     "4 meta b2957a9bf64fe909",
     "4 meta 86d73412af8e829e",
     "4 meta 0e2e0d197b32a0ec",
+    "5 single 63e8918419da269a",
   ],
   gate: ["1 memory 4768b817e4d7982e", "1 metered f5c0e089258283a9", "1 unread bf8aa39e38ffdcbf"],
   directory: [
