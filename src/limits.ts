@@ -1426,6 +1426,8 @@ export const OPENINGS_RECALLED_MS = 60_000;
 export const SETTLED_OPEN_MAX = 64;
 /** Shards that ends of stored calls carry before the next writes its shard's row: a waking object reads the rows of all these calls. */
 export const CARRIED_SHARDS_MAX = 16;
+/** Characters of a shard that the end of a call may carry: the call's row keeps them, 3,000 with counters of five models, as long as its run. */
+export const CARRIED_CHARS_MAX = 4_096;
 /** Attempts in flight of a shard that the end of a call may carry: each has about 400 characters, which stay in the call's row. */
 export const CARRIED_LEASES_MAX = 4;
 /** Idempotency-Keys of single calls in one row of keys: a waking object reads so many fewer rows to know them. */

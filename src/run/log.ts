@@ -369,6 +369,12 @@ export class RunLog {
     return this.#urgent;
   }
 
+  /** Characters of the events that no stored tail has, a line each. */
+  get newTailChars(): number {
+    this.#extendTail();
+    return this.#tail.slice(this.#inTails).reduce((chars, line) => chars + line.length + 1, 0);
+  }
+
   /**
    * What to write of the log with the rows of a turn. `carrier`: whether they include a shard, which then takes the returned
    * tail. `isPart`: the rows with the tails of earlier turns remain, so that it takes the events since. `asRows`: whether a

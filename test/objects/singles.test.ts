@@ -2,7 +2,7 @@
 import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
-import { CARRIED_SHARDS_MAX, OPENINGS_RECALLED_MS, SINGLE_CHARS_MAX } from "../../src/limits.ts";
+import { CARRIED_CHARS_MAX, CARRIED_SHARDS_MAX, OPENINGS_RECALLED_MS, SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/objects/methods/groups.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
@@ -211,9 +211,9 @@ describe("the end of a stored call", () => {
     const { budget, stats } = await run.document();
     return { budget, stats };
   };
-  const rowOf = (run: TestRun, query: string): Promise<unknown> =>
-    runInDurableObject(run.object, (_: RunObject, { storage }) => storage.sql.exec(query).one());
-  const carriedIn = (run: TestRun) => rowOf(run, "SELECT count(shard) AS carried FROM single");
+  const rowOf = <Row extends Record<string, number>>(run: TestRun, query: string): Promise<Row> =>
+    runInDurableObject(run.object, (_: RunObject, { storage }) => storage.sql.exec<Row>(query).one());
+  const carriedIn = (run: TestRun) => rowOf<{ carried: number }>(run, "SELECT count(shard) AS carried FROM single");
 
   it(
     "has its shard in its own row, and a restart after any of many finds all that they cost",
@@ -244,6 +244,25 @@ describe("the end of a stored call", () => {
     await run.object.logPage(0, null);
     const books = await booksOf(run);
     expect(books.budget.calls).toMatchObject({ spent: 3, reserved: 0 });
+    await crash(run.object);
+    expect(await booksOf(run)).toEqual(books);
+    await expectAtRest(run);
+  });
+
+  it("leaves a shard that has grown long to the shard's row, and no call's row has more than it may keep", async () => {
+    const run = await openRun({ budget: { usd: 1 } });
+    const ofModel = (model: number) => keyed(run, `k${model}`, "/query", body(`key/carried-long/m/${model}`));
+    for (let model = 1; model <= 12; model += 1) {
+      expect(await ofModel(model)).toMatchObject({ status: 200 });
+    }
+    const { carried } = await carriedIn(run);
+    expect(carried).toBeGreaterThan(1);
+    expect(carried).toBeLessThan(8);
+    const lines = "substr(shard, instr(shard, char(10)) + 1)";
+    const { longest } = await rowOf<{ longest: number }>(run, `SELECT max(length(${lines})) AS longest FROM single`);
+    expect(longest).toBeLessThanOrEqual(CARRIED_CHARS_MAX);
+    const books = await booksOf(run);
+    expect(books.budget.calls).toMatchObject({ spent: 12, reserved: 0 });
     await crash(run.object);
     expect(await booksOf(run)).toEqual(books);
     await expectAtRest(run);

@@ -8,12 +8,19 @@ import { dispatch } from "../../../src/run/steps/dispatch.ts";
 import { startHedges } from "../../../src/run/steps/start-hedges.ts";
 import { replayQueued } from "../../../src/run/steps/recall.ts";
 import { endOwed, expireLeases } from "../../../src/run/steps/settle.ts";
-import { leaseApart, shardText, workerOf, type AttemptInFlight, type Shard } from "../../../src/run/leases/shard.ts";
+import {
+  leaseApart,
+  shardText,
+  workerOf,
+  type AttemptInFlight,
+  type Shard,
+  type StoredShard,
+} from "../../../src/run/leases/shard.ts";
 import type { Group } from "../../../src/run/group/group.ts";
 import { attemptIdOf, groupSeqOf } from "../../../src/run/queue/slot.ts";
 import { releaseUnclaimed } from "../../../src/run/steps/provider-claim.ts";
 import type { Reason } from "../../../src/errors.ts";
-import { SWEEP_MS } from "../../../src/limits.ts";
+import { CARRIED_CHARS_MAX, SWEEP_MS } from "../../../src/limits.ts";
 import { abandon } from "../calls.ts";
 import { openServices } from "../groups/services.ts";
 import { holdGranted } from "../executors/leases.ts";
@@ -99,10 +106,16 @@ export class Turns {
     return abandoned.length > 0;
   }
 
-  /** The stored call whose row takes the shard that the turn writes; null = shards are rows. */
-  #carrierOf(written: { shards: readonly Shard[]; groups: readonly Group[] }): number | null {
-    const seq = this.#run.carriedShards.carrierOf(written);
-    return seq !== null && this.#store.hasSingles && this.#store.singles.has(seq) ? seq : null;
+  /** The stored call whose row takes the shard that the turn writes, and the shard's text; null = shards are rows. */
+  #carriedIn(
+    { shards, groups }: { shards: readonly Shard[]; groups: readonly Group[] },
+    written: Omit<StoredShard, "totals" | "leases">,
+  ): { by: number; text: string } | null {
+    const by = this.#run.carriedShards.carrierOf({ shards, groups });
+    const [shard] = shards;
+    if (by === null || shard === undefined || !this.#store.hasSingles || !this.#store.singles.has(by)) return null;
+    const text = shardText(shard, written);
+    return text.length + this.#run.engine.log.newTailChars > CARRIED_CHARS_MAX ? null : { by, text };
   }
 
   /** Writes what the turn changed. Returns the groups that ended in it. */
@@ -111,23 +124,24 @@ export class Turns {
     const own = this.#run.takeWrites();
     const singles = this.#run.takeSingles();
     const { shards, apart, slots, groups, credits } = engine.takeWrites((lease) => singles.has(seqOf(lease)));
-    const carriedBy = singles.size > 0 ? null : this.#carrierOf({ shards, groups });
-    if (carriedBy === null) for (const id of this.#run.carriedShards.takeOthers(shards)) shards.push(engine.shard(id));
     const { windows, ...apartUpTo } = engine.storedWindows;
     const written =
       this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : apartUpTo;
+    const ofCarrier = windows === undefined ? written : { ...written, windows };
+    const carried = singles.size > 0 ? null : this.#carriedIn({ shards, groups }, ofCarrier);
+    if (carried === null) for (const id of this.#run.carriedShards.takeOthers(shards)) shards.push(engine.shard(id));
     const [carrier] = shards;
-    const settled = carriedBy === null ? this.#run.settledGroups(nowMs) : {};
-    const ofCarrier = { ...written, ...(windows === undefined ? {} : { windows }), ...settled };
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
-    const log = { carrier: carrier !== undefined, asRows: flush === "log", isPart: carriedBy !== null };
+    const log = { carrier: carrier !== undefined, asRows: flush === "log", isPart: carried !== null };
     const { rows, tail } = engine.log.write(log);
     const others =
       own.length + singles.size + slots.length + groups.length + (rows === null ? 0 : 1) + (credits === null ? 0 : 1);
     if (shards.length + others === 0) return [];
+    const settled = carried === null ? this.#run.settledGroups(nowMs) : {};
     const texts = shards.map((shard) => {
-      const isCarrier = shard === carrier;
-      return { id: shard.id, text: shardText(shard, isCarrier ? ofCarrier : written), tail: isCarrier ? tail : null };
+      const { id } = shard;
+      if (shard !== carrier) return { id, text: shardText(shard, written), tail: null };
+      return { id, text: carried?.text ?? shardText(shard, { ...ofCarrier, ...settled }), tail };
     });
     const write = (): void => {
       for (const writeOwn of own) writeOwn();
@@ -136,15 +150,15 @@ export class Turns {
       const further = this.#store.putSingles(singles, leases, { slots, results });
       if (credits !== null) this.#store.meta.set("credits", credits);
       const hasLease = (slotId: number): boolean => engine.attempts.has(attemptIdOf(slotId, 1));
-      if (carriedBy === null) for (const shard of texts) this.#store.putShard(shard);
-      this.#store.putProgress(further, results, { hasLease, carried: { by: carriedBy, shard: texts[0] } });
+      if (carried === null) for (const shard of texts) this.#store.putShard(shard);
+      this.#store.putProgress(further, results, { hasLease, carried: { by: carried?.by ?? null, shard: texts[0] } });
       if (rows !== null) this.#store.log.put(rows);
     };
     // One row is one statement, which is all or nothing by itself; a transaction around it would double its cost.
     if (shards.length === 1 && others === 0) write();
     else this.#store.transaction(write);
     this.#run.written(rows?.lastSeq ?? null, { shards, slots });
-    if (carriedBy !== null && carrier !== undefined) this.#run.carriedShards.carried(carrier.id);
+    if (carried !== null && carrier !== undefined) this.#run.carriedShards.carried(carrier.id);
     return groups.filter((group) => group.done).map((group) => group.header.seq);
   }
 }

@@ -127,7 +127,10 @@ describe("the tail of a run's log", () => {
     log.add(CLOSED, null, 4);
     expect(eventsIn(log.write(CARRIED).tail).map(([seq]) => seq)).toEqual([4, 5, 6]);
     log.add(CLOSED, null, 5);
-    expect(eventsIn(log.write(part).tail)).toEqual([[7, closedAt(5)]]);
+    const chars = log.newTailChars;
+    const { tail } = log.write(part);
+    expect(eventsIn(tail)).toEqual([[7, closedAt(5)]]);
+    expect([chars, log.newTailChars]).toEqual([`${tail}\n`.length, 0]);
     log.add(CLOSED, null, 6);
     expect(eventsIn(log.write(part).tail)).toEqual([[8, closedAt(6)]]);
     expect(eventsIn(log.write(CARRIED).tail).map(([seq]) => seq)).toEqual([4, 5, 6, 7, 8]);
