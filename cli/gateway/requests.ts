@@ -34,8 +34,10 @@ export function gatewayOf(
   places: Places,
   { operator }: { operator: boolean },
 ): Gateway {
-  const place = url ?? (places.env["FANOUT_URL"]?.trim() || URL_DEFAULT);
-  if (!URL.canParse(place) || !/^https?:/.test(place)) {
+  const named = url ?? (places.env["FANOUT_URL"]?.trim() || URL_DEFAULT);
+  // Node 20 has no URL.parse.
+  const place = URL.canParse(named) ? new URL(named) : null;
+  if (place === null || !/^https?:$/.test(place.protocol)) {
     throw new Failure("The gateway's URL must begin with http:// or https:// (--url or FANOUT_URL).");
   }
   const credential = findCredential(
@@ -43,8 +45,8 @@ export function gatewayOf(
     places,
   );
   if (typeof credential === "string") throw new Failure(credential);
-  // With the /v1 that OpenAI's clients want, it is the same gateway.
-  return { url: place.replace(/\/+(v1\/*)?$/, ""), credential };
+  // With the /v1 that OpenAI's clients want, it is the same gateway. Behind a query or a fragment, no path would reach it.
+  return { url: `${place.origin}${place.pathname.replace(/\/+(v1\/*)?$/, "")}`, credential };
 }
 
 export type Fetch = (

@@ -39,6 +39,19 @@ describe("settingOf", () => {
   });
 
   it.each([
+    "http://b.test:1/a",
+    "http://b.test:1/a/?x=1#y",
+    "http://b.test:1/a/v1/?x=/v1",
+    "http://b.test:1/a#/v1",
+    "HTTP://B.test:1/a//v1//",
+    "http://name:secret@b.test:1/a",
+  ])("takes of %s only where it is", (url) => {
+    const expected = { gateway: { url: "http://b.test:1/a" } };
+    expect(settingOf(["--url", url], { env, read: nothing })).toMatchObject(expected);
+    expect(settingOf([], { env: { ...env, FANOUT_URL: ` ${url}` }, read: nothing })).toMatchObject(expected);
+  });
+
+  it.each([
     [
       { FANOUT_TOKEN: "t", ADMIN_KEY: "k" },
       { value: "t", from: "FANOUT_TOKEN" },
