@@ -1509,8 +1509,8 @@ export const DAY_LEASE_WANTED_MAX = 1_000;
  */
 export const SUMMARY_MS = 10_000;
 /**
- * The same of a run that reserved in the root budget of its day in an earlier version, ms. All of these are in one object, which
- * takes about 150 requests per second.
+ * The same of a run whose reservation in the root budget of its day is in the object of the whole budget, ms. All of these runs are in
+ * that one object, which takes about 150 requests per second.
  */
 export const SUMMARY_OF_DAY_MS = 60_000;
 /** Names of slots in one page of `GET /groups/:id/names`: at most some hundred KB, and one row for some hundred of them. */

@@ -183,8 +183,8 @@ export function gateOf(objects: Objects, gate: string): DurableObjectStub<GateAp
 }
 
 /**
- * The part of the list that has a root run. Runs are spread by the end of their ids, which is a hash. Those of earlier versions are in
- * one object, and so are those that reserved in the root budget of a day there.
+ * The part of the list that has a root run. Runs are spread by the end of their ids, which is a hash. Those whose ids
+ * name their objects are in one object, and so are those that reserved in the root budget of a day there.
  */
 export function directoryOf(
   objects: Objects,
@@ -217,7 +217,7 @@ export function directoriesOf(objects: Objects): (() => DurableObjectStub<Direct
   return [...shards, WHOLE].map((name) => () => placed(objects.DIRECTORY, objects).getByName(name));
 }
 
-/** The name of the object that was the whole list once. */
+/** The name of the object that divides the budgets of days, and has the runs that no part has. */
 const WHOLE = "runs";
 
 function shardName(shard: number): string {

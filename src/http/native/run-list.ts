@@ -61,7 +61,7 @@ function documents(c: Context<AppEnv>): View<StoredDocument> {
   return { withSummaries: false, rows: (runs) => rowsOf(c, runs, null), shown: (document) => shown(c, document) };
 }
 
-/** What the list itself knows. Only a run without a summary is read, of an earlier version: the list then keeps what was read. */
+/** What the list itself knows. Only a run without a summary there is read: the list then keeps what was read. */
 function summaries(c: Context<AppEnv>): View<ListedSummary> {
   const nowMs = Date.now();
   const summaryAt = async (run: ListedRun): Promise<Row<ListedSummary>> => {
@@ -97,7 +97,7 @@ function unreadOf({ id, openedAt }: { id: string; openedAt?: number | undefined 
   return { id, created_at: openingTime(openedAt), code, message, retryable: code === "overloaded" };
 }
 
-/** The list of earlier versions has no times. */
+/** null = unknown: the place of a run may be a count instead of a time. */
 function openingTime(openedAt: number | undefined): string | null {
   const ms = openedAt === undefined ? 0 : Math.floor(openedAt / 1_000);
   return ms < FIRST_TIMES_MS ? null : new Date(ms).toISOString();

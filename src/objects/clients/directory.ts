@@ -24,7 +24,7 @@ export async function runsBefore(
   return { runs: mergeParts(parts, limit), missingParts: reads.length - parts.length };
 }
 
-/** How many runs were opened before one, `limit` in each part at most; null = a part does not say, such as one of an earlier version. */
+/** How many runs were opened before one, `limit` in each part at most; null = a part does not say. */
 export async function countBefore(objects: Objects, before: ListedRun, limit: number): Promise<number | null> {
   try {
     const counts = await Promise.all(

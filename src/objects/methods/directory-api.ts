@@ -10,8 +10,8 @@ export type DayReservation = { day: string; nanoUsd: number; limitNanoUsd: numbe
 export type DayReply = { ok: true } | { ok: false; committedNanoUsd: number };
 
 /**
- * A root run's place in the list: when it was opened, µs since 1970, then its id. Those of earlier versions have small
- * numbers, in the order of their opening.
+ * A root run's place in the list: when it was opened, µs since 1970, then its id. Runs whose ids name their
+ * objects have small numbers instead, in the order of their opening.
  */
 export type ListedRun = { openedAt: number; id: string; summary?: StoredSummary };
 
@@ -20,9 +20,9 @@ export type StoredSummary = { text: string; atMs: number };
 
 export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /**
-   * Adds a run that is being opened. Workers of earlier versions reserve with it, in the whole, where there is a budget. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe
-   * to repeat.
-   * @param summary What the list shows of it until it reports. Absent = a Worker of an earlier version has opened it.
+   * Adds a run that is being opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe to repeat.
+   * @param reservation In the whole of a day's budget; null = none there.
+   * @param summary What the list shows of it until it reports. Absent = nothing.
    */
   add(run: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply;
 
@@ -50,7 +50,7 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /**
    * A run has ended and spent this much of its reservation. Counts once.
    * @param overrunNanoUsd What upstreams have billed it above its reservations: no more than that counts above what was reserved
-   *   for it. Absent = its object is of an earlier version, and all counts.
+   *   for it. Absent = its object does not tell, and all counts.
    */
   childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number): Promise<void>;
 

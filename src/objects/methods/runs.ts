@@ -27,7 +27,7 @@ export type RunSettings = {
   ancestors: string[];
   /**
    * Who reserves this run's budget and must be notified of what it spent: its parent, its part of the list of runs inside a lease of
-   * the day's root budget, or no one. `directory`: the one object that held the budget of the day in earlier versions.
+   * the day's root budget, or no one. `directory`: the object of the whole budget of the day.
    */
   holder: "run" | "part" | "directory" | null;
   depth: number;

@@ -23,7 +23,7 @@ export function creditRun(run: RunCaller, settle: (settlement: SingleSettlement)
         settlements = taken;
         return stub.reportCredit(report, taken);
       });
-      // An object of an earlier version has not read them.
+      // Without `settles`, the object has read none of them.
       if (reply.settles !== true) for (const settlement of settlements) settle(settlement);
       return reply;
     },
