@@ -111,7 +111,10 @@ export class RunLifecycle implements AlarmHost {
     this.patches = new Patches({
       objects,
       submit: (operation) => this.submit(operation),
-      startLanes: () => this.startLanes(Date.now()),
+      startLanes: (run) => {
+        run.laneStarts.due();
+        this.alarm.fireNow(Date.now());
+      },
     });
     this.#commits = new CommitQueue({
       now: Date.now,
@@ -432,12 +435,6 @@ export class RunLifecycle implements AlarmHost {
     this.alarm.arm(nowMs);
   }
 
-  /** Makes the alarm start the lanes that are missing: its calls begin a new chain, and the platform limits the depth of one. */
-  startLanes(nowMs: number): void {
-    this.run?.laneStarts.due();
-    this.alarm.fireNow(nowMs);
-  }
-
   /** Signals to Workers, now that what they report is stored. */
   #signal(run: RunState, nowMs: number): void {
     for (const attemptId of run.engine.givenUp.takeOfCalls()) {
@@ -459,8 +456,12 @@ export class RunLifecycle implements AlarmHost {
     const lateMs = startable === null ? null : run.presentExecutors.nextLateMs(nowMs);
     const lookMs = Math.min(lanesMs === null || lanesMs === nowMs ? Infinity : lanesMs, lateMs ?? Infinity);
     this.#lanesTimer.set(lookMs === Infinity ? null : lookMs, nowMs);
-    if (lanesMs === nowMs) run.laneStarts.started(nowMs);
-    if (run.laneStarts.takeNeed() || lanesMs === nowMs) this.startLanes(nowMs);
+    if (lanesMs === nowMs) {
+      run.laneStarts.started(nowMs);
+      run.laneStarts.need();
+    }
+    // The alarm starts them: its calls begin a new chain, and the platform limits the depth of one.
+    if (run.laneStarts.takeNeed()) this.alarm.fireNow(nowMs);
     for (const owner of this.sockets.armed()) {
       if (owner.kind === "group" && hasChanged(run, owner)) this.sockets.signal(owner, { type: "changed" });
     }

@@ -477,7 +477,7 @@ export class RunObject extends DurableObject<Objects> implements RunApi {
         (run.laneLives.isRetired(executor) || (worker === null && run.laneStarts.reach < reachBefore)) &&
         run.hasGroupWork &&
         missingLanes(run).length > 0;
-      if (worker?.leaves === true || needsOthers()) this.#life.startLanes(nowMs);
+      if (worker?.leaves === true || needsOthers()) run.laneStarts.need();
     });
   }
 

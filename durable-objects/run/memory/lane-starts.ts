@@ -3,10 +3,10 @@ import { EXECUTOR_CALLS_MAX, LANES_START_MS } from "../../../src/limits.ts";
 
 /** In memory only: an instance that restarts starts its lanes with its first alarm. */
 export class LaneStarts {
-  #isDue = true;
+  /** Whether the next alarm starts the lanes that are missing; "now": the present turn makes it fire. */
+  #due: "no" | "next" | "now" = "next";
   #reach = EXECUTOR_CALLS_MAX;
   #lastMs = 0;
-  #isNeeded = false;
 
   /**
    * How many calls a lane can have in flight: the lowest number at which an executor was full. Not the latest: each executor is
@@ -43,25 +43,25 @@ export class LaneStarts {
 
   /** The next alarm starts the lanes that are missing then. Alarms fire for many reasons, and most find nothing that could start. */
   due(): void {
-    this.#isDue = true;
+    if (this.#due === "no") this.#due = "next";
+  }
+
+  /** The same, and the present turn makes the alarm fire: slots have become startable that no Worker executes, and whose lanes no Worker starts. */
+  need(): void {
+    this.#due = "now";
+  }
+
+  /** Whether the alarm must fire since the last call. What it starts stays due until it fires. */
+  takeNeed(): boolean {
+    const isNeeded = this.#due === "now";
+    if (isNeeded) this.#due = "next";
+    return isNeeded;
   }
 
   /** Whether lanes are due since the last call. */
   takeDue(): boolean {
-    const isDue = this.#isDue;
-    this.#isDue = false;
+    const isDue = this.#due !== "no";
+    this.#due = "no";
     return isDue;
-  }
-
-  /** The present turn has made slots startable that no Worker executes, and whose lanes no Worker starts. */
-  need(): void {
-    this.#isNeeded = true;
-  }
-
-  /** Whether lanes have become needed since the last call. */
-  takeNeed(): boolean {
-    const isNeeded = this.#isNeeded;
-    this.#isNeeded = false;
-    return isNeeded;
   }
 }

@@ -19,7 +19,7 @@ export type PatchDeps = {
   objects: Objects;
   submit: Submit;
   /** Makes the run's alarm start the lanes that are missing. */
-  startLanes: () => void;
+  startLanes: (run: RunState) => void;
 };
 
 /** A run's patches, one after another: a second one would raise the reservation that the first is lowering. */
@@ -74,7 +74,7 @@ export class Patches {
     const reason = await this.#deps.submit<Reason | null>((reply) => reply(applyPatch(run, patch)));
     // A wider run needs lanes that nothing has started yet.
     const isShortOfLanes = run.hasGroupWork && missingLanes(run).length > 0;
-    if (reason === null && isShortOfLanes) this.#deps.startLanes();
+    if (reason === null && isShortOfLanes) this.#deps.startLanes(run);
     return reason;
   }
 

@@ -72,6 +72,15 @@ describe("an alarm", () => {
     expect([lanesToStart({ ...run, laneStarts }, NOW), lanesToStart({ ...run, laneStarts }, NOW)]).toEqual([[0], []]);
   });
 
+  it("must fire once for what a turn needs, and starts it", () => {
+    const run = runOf(engine);
+    expect(run.laneStarts.takeNeed()).toBe(false);
+    run.laneStarts.need();
+    run.laneStarts.due();
+    expect([run.laneStarts.takeNeed(), run.laneStarts.takeNeed()]).toEqual([true, false]);
+    expect([lanesToStart(run, NOW), lanesToStart(run, NOW)]).toEqual([[0, 1, 2, 3], []]);
+  });
+
   it("starts none while no group is open, and what was due then is not due later", () => {
     const run = runOf(engine);
     run.laneStarts.due();
