@@ -1492,6 +1492,11 @@ export const TOKEN_CACHE_MAX = 1_000;
  */
 export const DIRECTORY_SHARDS = 64;
 /**
+ * Places of a part of the list that are read for a run from the first that it may have, µs: a place is that of its opening, or the next
+ * free one. A tenth of a second has about 15 runs at most, and no isolate or part gives so many places away at one time.
+ */
+export const LIST_PLACES_READ_MAX = 100_000;
+/**
  * Shares into which what is left of a day's root budget is divided for leases ahead: two for each part of the list, so that all of
  * them together have leased at most half of it ahead, and the number of leases grows with the logarithm of the runs.
  */

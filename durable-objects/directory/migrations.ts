@@ -3,6 +3,10 @@ import type { Migration } from "../schema-version.ts";
 
 export type DirectoryTable = "run" | "summary" | "past" | "day" | "lease";
 
+/** Without an index of ids: `opened` is found from the time that a run was opened at. */
+const RUN = `CREATE TABLE run (opened INTEGER PRIMARY KEY, id TEXT NOT NULL, day TEXT,
+    held_nano_usd INTEGER NOT NULL, ended INTEGER NOT NULL DEFAULT 0, at_ms INTEGER, body TEXT) STRICT`;
+
 export const MIGRATIONS: readonly Migration<DirectoryTable>[] = [
   {
     version: 1,
@@ -41,4 +45,14 @@ export const MIGRATIONS: readonly Migration<DirectoryTable>[] = [
     sql: "UPDATE run SET at_ms = summary.at_ms, body = summary.body FROM summary WHERE summary.id = run.id",
   },
   { version: 3, table: "summary", sql: "DROP TABLE summary" },
+  // Each run wrote a row of an index of ids beside its own.
+  { version: 4, table: "run", sql: "ALTER TABLE run RENAME TO run_indexed" },
+  { version: 4, table: "run", sql: RUN },
+  {
+    version: 4,
+    table: "run",
+    sql: `INSERT INTO run SELECT opened, id, day, held_nano_usd, ended, at_ms, body FROM run_indexed;
+    DROP TABLE run_indexed`,
+    whole: RUN,
+  },
 ];

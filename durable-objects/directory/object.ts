@@ -3,7 +3,7 @@
  * figures are in its own object; this one stores that the run exists and, under a root budget, what is reserved for it on the day it was
  * opened. Its methods are described in src/objects/methods/directory-api.ts, which object has what in address.ts.
  *
- *   run  one row per root run, written when it is opened; `opened`: its place in the list; `held_nano_usd`: reserved until
+ *   run  one row per root run, written when it is opened; `opened`: its place in the list, by which it is found; `held_nano_usd`: reserved until
  *        the run ends, then what it spent; `body` how far it is, as it last reported at `at_ms`
  *   past  one row per hour: what runs spent in it that are not listed any more
  *   day  one row per UTC day with a root budget: what its runs have reserved and spent; in the whole, also what parts have leased
@@ -19,7 +19,7 @@ import type {
 } from "../../src/objects/methods/directory-api.ts";
 import { directoryPartOf, dayWholeOf, type Objects } from "../../src/objects/address.ts";
 import { withRetry } from "../../src/objects/clients/retry.ts";
-import { OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../src/limits.ts";
+import { LIST_PLACES_READ_MAX, OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../src/limits.ts";
 import { hasSummary, historyAfter, hourOf, readRow, rowText } from "../../src/log/overview/history.ts";
 import { addPast, addRun, noOverview, type Overview } from "../../src/log/overview/overview.ts";
 import type { Lease, LeaseReply, LeaseRequest } from "../../src/run/money/day-lease.ts";
@@ -30,7 +30,7 @@ import { DayWhole } from "./day-whole.ts";
 import { MIGRATIONS } from "./migrations.ts";
 
 type SummaryColumns = { at_ms: number | null; body: string | null };
-type RunRow = SummaryColumns & { id: string; day: string | null; held_nano_usd: number; ended: number };
+type RunRow = SummaryColumns & { opened: number; id: string; day: string | null; held_nano_usd: number; ended: number };
 type PastRow = { hour: number; nano_usd: number };
 type ListRow = SummaryColumns & { opened: number; id: string };
 
@@ -63,7 +63,7 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
 
   add({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary?: StoredSummary): DayReply {
     return this.#storage.transactionSync(() => {
-      if (reservation !== null && this.#run(id) === null) {
+      if (reservation !== null && this.#near(id, openedAt) === null) {
         const committedNanoUsd = this.#days.committed(reservation.day);
         if (committedNanoUsd + reservation.nanoUsd > reservation.limitNanoUsd) return { ok: false, committedNanoUsd };
       }
@@ -73,10 +73,10 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   }
 
   async addOfDay(run: ListedRun, reservation: DayReservation, summary: StoredSummary): Promise<DayReply> {
-    if (this.#run(run.id) !== null) return { ok: true };
+    if (this.#near(run.id, run.openedAt) !== null) return { ok: true };
     const reply = await this.#part.cover(reservation.day, reservation, () => this.#insert(run, reservation, summary));
     // The same request, sent before and repeated, may have been covered while this one waited.
-    return this.#run(run.id) === null ? reply : { ok: true };
+    return this.#near(run.id, run.openedAt) === null ? reply : { ok: true };
   }
 
   lease(day: string, part: string, request: LeaseRequest): Promise<LeaseReply> {
@@ -87,25 +87,25 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     return this.#part.release(day, knownNo);
   }
 
-  async childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd = Infinity): Promise<void> {
-    const run = this.#run(runId);
+  async childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd = Infinity, openedAt?: number): Promise<void> {
+    const run = this.#run(runId, openedAt);
     if (run === null) return;
     // A run that no day has reserved anything for counts in none.
     const counted = run.day === null ? spentNanoUsd : Math.min(spentNanoUsd, run.held_nano_usd + overrunNanoUsd);
     if (run.ended === 0)
       this.#storage.transactionSync(() => {
         if (run.day !== null) this.#days.commit(run.day, counted - run.held_nano_usd);
-        this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE id = ?", counted, runId);
+        this.#sql.exec("UPDATE run SET held_nano_usd = ?, ended = 1 WHERE opened = ?", counted, run.opened);
       });
     // Also if it reports again: the instance that it told first may have ended before the whole knew.
     if (run.day !== null) await this.#part.coverOverrun(run.day);
   }
 
-  summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false): void {
-    const known = this.#run(runId);
+  summarise(runId: string, { text, atMs }: StoredSummary, isFirst = false, openedAt?: number): void {
+    const known = this.#run(runId, openedAt);
     if (known === null || (known.body !== null && (isFirst || hasSummary(known.body, text)))) return;
     const body = bodyAfter(known, { text, atMs });
-    this.#sql.exec("UPDATE run SET at_ms = ?, body = ? WHERE id = ?", atMs, body, runId);
+    this.#sql.exec("UPDATE run SET at_ms = ?, body = ? WHERE opened = ?", atMs, body, known.opened);
   }
 
   overview(sinceMs: number): Overview {
@@ -122,20 +122,22 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     return overview;
   }
 
-  forget(runId: string): void {
+  forget(runId: string, openedAt?: number): void {
+    const run = this.#run(runId, openedAt);
+    if (run === null) return;
     this.#storage.transactionSync(() => {
-      this.#keepPast(runId);
-      this.#sql.exec("DELETE FROM run WHERE id = ?", runId);
+      this.#keepPast(run);
+      this.#sql.exec("DELETE FROM run WHERE opened = ?", run.opened);
     });
   }
 
-  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply | Promise<DayReply> {
-    const run = this.#run(runId);
+  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number, openedAt?: number): DayReply | Promise<DayReply> {
+    const run = this.#run(runId, openedAt);
     if (run === null || run.ended === 1) return { ok: false, committedNanoUsd: 0 };
     // Opened before there was a root budget: no day has reserved anything for it.
     if (run.day === null) return { ok: true };
     const more = nanoUsd - run.held_nano_usd;
-    const resize = (): void => this.#resize(runId, nanoUsd);
+    const resize = (): void => this.#resize(run, nanoUsd);
     if (more > 0 && this.#days.own(run.day) !== null)
       return this.#part.cover(run.day, { nanoUsd: more, limitNanoUsd }, resize);
     const committedNanoUsd = this.#days.committed(run.day);
@@ -162,8 +164,8 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   }
 
   /** Keeps what a run has spent in the last hours that is taken off the list: what was spent today does not become less. */
-  #keepPast(runId: string): void {
-    const row = readRow(this.#run(runId)?.body ?? "");
+  #keepPast({ body }: SummaryColumns): void {
+    const row = readRow(body ?? "");
     const first = hourOf(Date.now()) - OVERVIEW_HOURS;
     const spent = Object.entries(row?.history.hours ?? {}).filter(
       ([hour, use]) => Number(hour) > first && use.nanoUsd > 0,
@@ -186,13 +188,20 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
     return place;
   }
 
-  #run(runId: string): RunRow | null {
-    return this.#sql.exec<RunRow>("SELECT * FROM run WHERE id = ?", runId).toArray()[0] ?? null;
+  #run(runId: string, openedAt: number | undefined): RunRow | null {
+    const near = openedAt === undefined ? null : this.#near(runId, openedAt);
+    return near ?? this.#sql.exec<RunRow>("SELECT * FROM run WHERE id = ?", runId).toArray()[0] ?? null;
+  }
+
+  /** The row of a run that has a place from `openedAt` on, which was free then or soon after. */
+  #near(runId: string, openedAt: number): RunRow | null {
+    const query = "SELECT * FROM run WHERE opened >= ?1 AND opened < ?1 + ?2 AND id = ?3";
+    return this.#sql.exec<RunRow>(query, openedAt, LIST_PLACES_READ_MAX, runId).toArray()[0] ?? null;
   }
 
   /** Adds a run with its reservation, unless it is there. */
   #insert({ id, openedAt }: ListedRun, reservation: DayReservation | null, summary: StoredSummary | undefined): void {
-    if (this.#run(id) !== null) return;
+    if (this.#near(id, openedAt) !== null) return;
     if (reservation !== null) this.#days.commit(reservation.day, reservation.nanoUsd);
     const insert = "INSERT INTO run (opened, id, day, held_nano_usd, at_ms, body) VALUES (?, ?, ?, ?, ?, ?)";
     const { day, nanoUsd } = reservation ?? { day: null, nanoUsd: 0 };
@@ -201,11 +210,11 @@ export class DirectoryObject extends DurableObject<Objects> implements Directory
   }
 
   /** Changes a run's reservation, unless the run has ended. */
-  #resize(runId: string, nanoUsd: number): void {
-    const run = this.#run(runId);
+  #resize({ id, opened }: RunRow, nanoUsd: number): void {
+    const run = this.#near(id, opened);
     if (run === null || run.ended === 1) return;
     if (run.day !== null) this.#days.commit(run.day, nanoUsd - run.held_nano_usd);
-    this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE id = ?", nanoUsd, runId);
+    this.#sql.exec("UPDATE run SET held_nano_usd = ? WHERE opened = ?", nanoUsd, opened);
   }
 }
 

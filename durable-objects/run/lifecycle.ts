@@ -23,6 +23,7 @@ import { followedLine } from "../../src/log/events.ts";
 import type { NamedAnswer } from "../../src/objects/methods/replay.ts";
 import type { RunSettings } from "../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../src/objects/clients/caller.ts";
+import { firstPlaceOf } from "../../src/objects/clients/directory.ts";
 import { objectFailure } from "../../src/objects/clients/retry.ts";
 import { sha256Hex } from "../../src/objects/clients/dedupe-key.ts";
 import { DONE_CODE } from "../../src/objects/clients/run-socket.ts";
@@ -283,8 +284,9 @@ export class RunLifecycle implements AlarmHost {
     this.#ctx.waitUntil(sent);
   }
 
-  async #sendSummary({ settings: { id, holder } }: RunState, text: string, atMs: number): Promise<void> {
-    await directoryOf(this.#objects, { id, holder }).summarise(id, { text, atMs });
+  async #sendSummary({ settings }: RunState, text: string, atMs: number): Promise<void> {
+    const openedAt = firstPlaceOf(settings);
+    await directoryOf(this.#objects, settings).summarise(settings.id, { text, atMs }, undefined, openedAt);
   }
 
   /** A child has ended and spent this much of its reservation. Counts once. `overrun` null = not known. */
@@ -396,12 +398,13 @@ export class RunLifecycle implements AlarmHost {
     this.store.space.allowed(allowed);
   }
 
-  async deleteRun({ settings: { id, ancestors, parentId, holder } }: RunState): Promise<void> {
+  async deleteRun({ settings }: RunState): Promise<void> {
+    const { id, ancestors, parentId } = settings;
     this.followers.close();
     this.sockets.close();
     await runFilesOf(this.#objects, id).destroy(id);
     if (this.store.meta.get("hasBodies")) await dropBodies(this.#objects, bodiesPrefix(id));
-    if (parentId === null) await directoryOf(this.#objects, { id, holder }).forget(id);
+    if (parentId === null) await directoryOf(this.#objects, settings).forget(id, firstPlaceOf(settings));
     const [rootId] = ancestors;
     // Without the root there is no account.
     if (rootId !== undefined && this.store.space.neededFor(0) + this.store.space.allowance > 0)

@@ -46,9 +46,9 @@ export function besideCalls(): Beside[] {
     },
     {
       what: "deletion of a run",
-      usdPerMillion: objectRequests * 3 + rowsWritten * 2,
+      usdPerMillion: objectRequests * 3 + rowsWritten,
       basis:
-        "its alarm, its files' object and the directory; a row of the directory and its index. Rows dropped by deleteAll are taken as free: no page says",
+        "its alarm, its files' object and the directory; a row of the directory. Rows dropped by deleteAll are taken as free: no page says",
     },
   ];
 }

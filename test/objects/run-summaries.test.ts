@@ -61,10 +61,7 @@ it("a look at the summaries of 300 runs wakes none of them", { tags: ["slow"] },
   expect(found.toSorted()).toEqual(runs.map(({ id }) => id).toSorted());
   expect(runs.map(callsOf)).toEqual(before);
   // The files after this one have the same list.
-  await forgetRuns(
-    env,
-    others.map(({ id }) => id),
-  );
+  await forgetRuns(env, others);
   // A document is a call to each.
   await exports.default.fetch("http://gateway.test/runs?name=summed&limit=1", {
     headers: { authorization: `Bearer ${ADMIN_KEY}` },

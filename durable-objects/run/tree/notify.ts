@@ -6,6 +6,7 @@
 import type { Amounts } from "../../../src/run/money/ledger.ts";
 import type { EndStatus, RunSettings } from "../../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../../src/objects/clients/caller.ts";
+import { firstPlaceOf } from "../../../src/objects/clients/directory.ts";
 import { directoryOf, isOfDay, type Objects } from "../../../src/objects/address.ts";
 
 /** Ends child runs. `neverOpened` is called for a child whose object was never opened: it will report nothing itself. */
@@ -26,11 +27,13 @@ export async function endChildren(
 /** Reports to the holder of a run's budget what the run spent, and how much of it upstreams have billed above reservations. */
 export async function reportSpent(
   objects: Objects,
-  { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
+  { holder, parentId, id, createdAtMs }: Pick<RunSettings, "holder" | "parentId" | "id" | "createdAtMs">,
   { spent, overrun }: { spent: Amounts; overrun: Amounts },
 ): Promise<void> {
-  if (isOfDay({ holder })) await directoryOf(objects, { id, holder }).childEnded(id, spent.usd, overrun.usd);
-  else if (parentId !== null) {
+  if (isOfDay({ holder })) {
+    const openedAt = firstPlaceOf({ createdAtMs });
+    await directoryOf(objects, { id, holder }).childEnded(id, spent.usd, overrun.usd, openedAt);
+  } else if (parentId !== null) {
     await new RunCaller(objects, parentId).callWithRetry<void>((run) => run.childEnded(id, spent, overrun));
   }
 }

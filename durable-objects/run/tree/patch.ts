@@ -9,6 +9,7 @@ import { usdOf } from "../../../src/run/money/money.ts";
 import type { Reason } from "../../../src/errors.ts";
 import type { RunPatch, RunSettings } from "../../../src/objects/methods/runs.ts";
 import { RunCaller } from "../../../src/objects/clients/caller.ts";
+import { firstPlaceOf } from "../../../src/objects/clients/directory.ts";
 import { directoryOf, isOfDay, type Objects } from "../../../src/objects/address.ts";
 import type { Submit } from "../turns/commit-queue.ts";
 import { missingLanes } from "../executors/lanes.ts";
@@ -89,7 +90,7 @@ export class Patches {
 /** Sets what the holder reserves for a run to `reservation`; or returns why it refuses, in the holder's own figures. */
 async function resizeReservation(
   objects: Objects,
-  { holder, parentId, id }: Pick<RunSettings, "holder" | "parentId" | "id">,
+  { holder, parentId, id, createdAtMs }: Pick<RunSettings, "holder" | "parentId" | "id" | "createdAtMs">,
   reservation: Amounts,
   rootNanoUsdPerDay: number | null,
 ): Promise<Reason | null> {
@@ -97,7 +98,9 @@ async function resizeReservation(
     return new RunCaller(objects, parentId).callWithRetry<Reason | null>((run) => run.resizeChild(id, reservation));
   }
   if (!isOfDay({ holder }) || rootNanoUsdPerDay === null) return null;
-  const resized = await directoryOf(objects, { id, holder }).resizeChild(id, reservation.usd, rootNanoUsdPerDay);
+  const openedAt = firstPlaceOf({ createdAtMs });
+  const part = directoryOf(objects, { id, holder });
+  const resized = await part.resizeChild(id, reservation.usd, rootNanoUsdPerDay, openedAt);
   return resized.ok ? null : dayReason(reservation.usd, rootNanoUsdPerDay, resized.committedNanoUsd);
 }
 

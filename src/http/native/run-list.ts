@@ -9,7 +9,14 @@ import { LIST_PAGE_DEFAULT, LIST_PAGE_MAX, LIST_RUNS_VISITED_MAX } from "../../l
 import type { ListedRun } from "../../objects/methods/directory-api.ts";
 import type { ListedChild, StoredDocument } from "../../objects/methods/runs.ts";
 import { readRow, UNREAD_MESSAGES, type RowDeps, type UnreadCause } from "../../objects/clients/run-rows.ts";
-import { cursorOf, forgetRuns, parseCursor, runsBefore, summariseFirst } from "../../objects/clients/directory.ts";
+import {
+  cursorOf,
+  firstPlaceOf,
+  forgetRuns,
+  parseCursor,
+  runsBefore,
+  summariseFirst,
+} from "../../objects/clients/directory.ts";
 import { summaryOf } from "../../objects/clients/run-summary.ts";
 import type { Handlers } from "../handler.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
@@ -26,7 +33,9 @@ export const runListHandlers = {
     if (filter.search !== undefined) refuseViewers(c);
     const page = view === "summary" ? pageFor(c, filter, summaries(c)) : pageFor(c, filter, documents(c));
     const { data, cursor, unread, missingParts, search } = await page;
-    const deleted = unread.flatMap(({ id, code }) => (code === "deleted" ? [id] : []));
+    const deleted = unread.flatMap(({ id, code, created_at }) =>
+      code === "deleted" ? [{ id, openedAt: placeFrom(created_at) }] : [],
+    );
     if (deleted.length > 0) c.executionCtx.waitUntil(forgetRuns(c.env, deleted));
     const more = { has_more: cursor !== null, next_cursor: cursor };
     const searched = search === undefined ? {} : { search };
@@ -71,7 +80,7 @@ function summaries(c: Context<AppEnv>): View<ListedSummary> {
     if (row === undefined) throw new Error(`no row for ${run.id}`);
     if (!("document" in row)) return row;
     const summary = summaryOf(row.document);
-    c.executionCtx.waitUntil(summariseFirst(c.env, run.id, { text: JSON.stringify(summary), atMs: nowMs }));
+    c.executionCtx.waitUntil(summariseFirst(c.env, run, { text: JSON.stringify(summary), atMs: nowMs }));
     return { document: { ...summary, updated_at: new Date(nowMs).toISOString() } };
   };
   return { withSummaries: true, rows: (runs) => Promise.all(runs.map(summaryAt)), shown: (summary) => summary };
@@ -95,6 +104,11 @@ const ROW_DEPS: RowDeps = {
 function unreadOf({ id, openedAt }: { id: string; openedAt?: number | undefined }, code: UnreadCause): UnreadRun {
   const message = UNREAD_MESSAGES[code];
   return { id, created_at: openingTime(openedAt), code, message, retryable: code === "overloaded" };
+}
+
+/** The first place in the list of a run that was opened then. */
+function placeFrom(createdAt: string | null): number | undefined {
+  return createdAt === null ? undefined : firstPlaceOf({ createdAtMs: Date.parse(createdAt) });
 }
 
 /** null = unknown: the place of a run may be a count instead of a time. */

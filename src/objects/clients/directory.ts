@@ -1,6 +1,7 @@
 /** The list of root runs, over the objects that have a part of it each. */
 import { directoriesOf, directoryOf, type Objects } from "../address.ts";
 import type { ListedRun, StoredSummary } from "../methods/directory-api.ts";
+import type { RunSettings } from "../methods/runs.ts";
 import { withRetry } from "./retry.ts";
 
 /**
@@ -39,17 +40,24 @@ export async function countBefore(objects: Objects, before: ListedRun, limit: nu
 }
 
 /** Takes runs that have no data any more off the list, whichever part has them. */
-export async function forgetRuns(objects: Objects, ids: readonly string[]): Promise<void> {
-  for (const id of ids) {
+export async function forgetRuns(
+  objects: Objects,
+  runs: readonly { id: string; openedAt?: number | undefined }[],
+): Promise<void> {
+  for (const { id, openedAt } of runs) {
     const parts = [directoryOf(objects, { id, holder: null }), directoryOf(objects, { id, holder: "directory" })];
-    await Promise.allSettled(parts.map((part) => part.forget(id)));
+    await Promise.allSettled(parts.map((part) => part.forget(id, openedAt)));
   }
 }
 
 /** Keeps a summary of a run that has none, in whichever part of the list has it. The next look does so again if it fails. */
-export async function summariseFirst(objects: Objects, id: string, summary: StoredSummary): Promise<void> {
+export async function summariseFirst(
+  objects: Objects,
+  { id, openedAt }: ListedRun,
+  summary: StoredSummary,
+): Promise<void> {
   const parts = [directoryOf(objects, { id, holder: null }), directoryOf(objects, { id, holder: "directory" })];
-  await Promise.allSettled(parts.map((part) => part.summarise(id, summary, true)));
+  await Promise.allSettled(parts.map((part) => part.summarise(id, summary, true, openedAt)));
 }
 
 const DELAYS = { wait: (ms: number) => scheduler.wait(ms), random: Math.random };
@@ -78,13 +86,18 @@ export function parseCursor(text: string): ListedRun | null {
   return id === "" || !Number.isSafeInteger(Number(openedAt)) ? null : { openedAt: Number(openedAt), id };
 }
 
+/** The first position that a run may have: `ListOrder` gives it this one, or a later one in the same moment. */
+export function firstPlaceOf({ createdAtMs }: Pick<RunSettings, "createdAtMs">): number {
+  return createdAtMs * 1_000;
+}
+
 /** Positions of runs in the list: those of one isolate are in the order in which they were opened, also within one ms. */
 export class ListOrder {
   #last = 0;
 
   /** The position of a run that is opened now, in µs since 1970. */
   next(nowMs: number): number {
-    this.#last = Math.max(this.#last + 1, nowMs * 1_000);
+    this.#last = Math.max(this.#last + 1, firstPlaceOf({ createdAtMs: nowMs }));
     return this.#last;
   }
 }

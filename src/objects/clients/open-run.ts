@@ -89,8 +89,9 @@ class DirectoryEntry {
 
   /** Removes the entry, and returns what was reserved for it. */
   async remove(isReserved: boolean): Promise<void> {
-    if (isReserved) await this.#call<void>((directory) => directory.childEnded(this.#run.id, 0));
-    await this.#call<void>((directory) => directory.forget(this.#run.id));
+    const { id, openedAt } = this.#listed;
+    if (isReserved) await this.#call<void>((directory) => directory.childEnded(id, 0, undefined, openedAt));
+    await this.#call<void>((directory) => directory.forget(id, openedAt));
   }
 
   #call<T>(call: (directory: ReturnType<typeof directoryOf>) => PromiseLike<T>): Promise<T> {

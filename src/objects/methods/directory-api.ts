@@ -18,6 +18,10 @@ export type ListedRun = { openedAt: number; id: string; summary?: StoredSummary 
 /** A run's summary as JSON text, and when the list got it, epoch ms. */
 export type StoredSummary = { text: string; atMs: number };
 
+/**
+ * Methods that name a run take `openedAt`, the first place in the list that it may have: there is no index of ids, because each run
+ * would write a row of it. Absent = not known: all rows of the part are read then.
+ */
 export interface DirectoryApi extends Rpc.DurableObjectBranded {
   /**
    * Adds a run that is being opened. Not ok, and nothing is added, if the day's budget cannot cover the reservation. Safe to repeat.
@@ -45,20 +49,20 @@ export interface DirectoryApi extends Rpc.DurableObjectBranded {
    * Replaces a run's summary; nothing happens if it is not listed. A row is written only if the text has changed.
    * @param isFirst Only if the run has none.
    */
-  summarise(runId: string, summary: StoredSummary, isFirst?: boolean): void;
+  summarise(runId: string, summary: StoredSummary, isFirst?: boolean, openedAt?: number): void;
 
   /**
    * A run has ended and spent this much of its reservation. Counts once.
    * @param overrunNanoUsd What upstreams have billed it above its reservations: no more than that counts above what was reserved
    *   for it. Absent = its object does not tell, and all counts.
    */
-  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number): Promise<void>;
+  childEnded(runId: string, spentNanoUsd: number, overrunNanoUsd?: number, openedAt?: number): Promise<void>;
 
   /** Removes a run that has deleted itself, or was not opened. Its day's figures remain. */
-  forget(runId: string): void;
+  forget(runId: string, openedAt?: number): void;
 
   /** Changes a run's reservation. Not ok, with nothing changed, if the day's budget cannot cover it. */
-  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number): DayReply | Promise<DayReply>;
+  resizeChild(runId: string, nanoUsd: number, limitNanoUsd: number, openedAt?: number): DayReply | Promise<DayReply>;
 
   /**
    * This part's runs, newest first, at most `limit`, from behind `before` on; null = from the newest.

@@ -70,7 +70,7 @@ export const BOUNDS = {
     awakeS: 0.45,
   }),
   "/tool_call": single({ rows: 1.1, requests: 3, commits: 1.1, alarms: 0.04, messages: 0, awakeS: 0.13 }),
-  "POST /runs": single({ rows: 6, requests: 2, commits: 2, alarms: 0, messages: 0, awakeS: 0.1 }),
+  "POST /runs": single({ rows: 5, requests: 2, commits: 2, alarms: 0, messages: 0, awakeS: 0.1 }),
 } as const satisfies Record<string, Bound>;
 
 export type WayIn = keyof typeof BOUNDS;

@@ -36,7 +36,7 @@ it("prices what is billed beside calls: Workflows, R2, waking and deletion", () 
   expect([priceOfLine("written to R2"), priceOfLine("read from R2")]).toEqual([4.5, 0.36]);
   // 20,000 rows at a tenth of a cent per million, a million times.
   expect(priceOfLine("10,000 stored calls")).toBeCloseTo(20, 9);
-  expect(priceOfLine("deletion")).toBeCloseTo(2.45, 9);
+  expect(priceOfLine("deletion")).toBeCloseTo(1.45, 9);
 });
 
 it("prices what a look at all runs costs, and what they report for it", () => {
