@@ -25,6 +25,7 @@ import { batchSuite } from "./suites/batch.ts";
 import { creditSuite } from "./suites/credit.ts";
 import { pacedSuite } from "./suites/paced.ts";
 import { querySuite } from "./suites/query.ts";
+import { runsSuite } from "./suites/runs.ts";
 import { slowSuite } from "./suites/slow.ts";
 import { streamSuite } from "./suites/stream.ts";
 import { tableOf } from "./table.ts";
@@ -51,6 +52,7 @@ const suites: Suite[] = [
   slowSuite(options),
   querySuite(options),
   creditSuite(options),
+  runsSuite(options),
   streamSuite(options),
   pacedSuite(options),
   addedSuite(options),

@@ -83,9 +83,11 @@ export async function startFloor(upstream: Server, ledger: "none" | "shared"): P
 export type GatewayOptions = {
   inspector?: boolean;
   /** What is served; absent = the gateway as it is. */
-  entryPoint?: "bench/workers/ledger-gateway.ts" | "bench/workers/far-gateway.ts";
+  entryPoint?: "bench/workers/ledger-gateway.ts" | "bench/workers/far-gateway.ts" | "bench/workers/runs-gateway.ts";
   /** How long a method of a run object takes there and back, ms, if far-gateway.ts is served. */
   runObjectRttMs?: number;
+  /** ROOT_BUDGET_USD_PER_DAY; absent = none. */
+  rootUsdPerDay?: string;
   /** Another checkout to take the gateway's source from, such as a git worktree of an older commit. */
   root?: string | undefined;
   /** What runs instead of the bundled source; absent = that. */
@@ -116,6 +118,7 @@ export async function startGateway(upstream: Server, options: GatewayOptions = {
       ADMIN_KEY,
       UPSTREAMS: JSON.stringify({ up }),
       DEFAULT_MODEL: `up/${MODEL}`,
+      ...(options.rootUsdPerDay === undefined ? {} : { ROOT_BUDGET_USD_PER_DAY: options.rootUsdPerDay }),
       ...(options.runObjectRttMs === undefined ? {} : { RUN_OBJECT_RTT_MS: String(options.runObjectRttMs) }),
     },
     objects: "gateway",
