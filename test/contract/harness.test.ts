@@ -79,7 +79,7 @@ describe("an upstream on loopback", () => {
   });
 
   it("counts requests, peak and sends of each prompt, and resets them on request", async () => {
-    await Promise.all(["a", "b", "a"].map((prompt) => send(upstream.steered("delay/30"), prompt)));
+    await Promise.all(["a", "b", "a"].map((prompt) => send(upstream.steered("barrier/3"), prompt)));
     expect(upstream.counters).toMatchObject({ requests: 3, peakInFlight: 3, abandoned: 0 });
     expect(upstream.counters.sends).toEqual(
       new Map([
