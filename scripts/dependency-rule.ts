@@ -17,7 +17,7 @@ const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
   ["images", /^src\/text\/images\//],
   ["sse", /^src\/text\/sse\//],
   ["schema", /^src\/text\/schema\//],
-  ["search", /^src\/text\/search\//],
+  ["search", /^src\/text\/needle\.ts$/],
   ["contexts", /^src\/contexts\//],
   ["recordings", /^src\/recordings\//],
   ["answers", /^src\/run\/answers\//],

@@ -34,7 +34,7 @@ import { ownSecrets } from "../providers/redact.ts";
 import { relay } from "../providers/relay/relay.ts";
 import type { RelayAnswered, RelayEnd, RelayFailed } from "../providers/relay/types.ts";
 import { TapedCall, tapeOfCall, tapeOfRelay, untapedOutcome, type TapeRun } from "./cassettes/taped-call.ts";
-import { checkedOutcome } from "./checks/checked-outcome.ts";
+import { checkedOutcome } from "./checked-outcome.ts";
 import { withMarkedSystem } from "./contexts/insert.ts";
 import { announcing } from "./contexts/leader.ts";
 import { ContextCall, type TextRun } from "./contexts/send.ts";

@@ -4,7 +4,7 @@ import type { AnswerParts, CallBody, CallFacts, CallRules, Lease, Outcome } from
 import type { Reason } from "../errors.ts";
 import { patienceOf } from "../run/leases/single-call.ts";
 import { attemptCall } from "./attempt.ts";
-import { RepairedCall, violated } from "./checks/repaired-call.ts";
+import { RepairedCall, violated } from "./repaired-call.ts";
 import { executeCall, clientOutcome, type CallDeps, type CallUsage } from "./call.ts";
 
 /** What a call ended as, with what all its attempts took and cost. */

@@ -11,7 +11,7 @@ import { drain } from "../contract/body.ts";
 import { patternOf } from "../contract/routes/record.ts";
 import { ROUTES } from "../contract/routes/table.ts";
 import { ARRIVAL_LOOK_MS, REFUSED_BODY_BYTES_MAX } from "../limits.ts";
-import { anthropicError, isAnthropicPath } from "./relay/anthropic-error.ts";
+import { anthropicError, isAnthropicPath } from "./anthropic-error.ts";
 import { dialectError } from "./dialect-error.ts";
 import { isDialectPath } from "./dialect-path.ts";
 import { methodsOf, missingPath } from "./missing-path.ts";

@@ -1,6 +1,6 @@
 /** What must hold of every answer, whatever was sent. */
 import { z } from "zod";
-import { isAnthropicPath } from "../../src/http/relay/anthropic-error.ts";
+import { isAnthropicPath } from "../../src/http/anthropic-error.ts";
 import { isDialectPath } from "../../src/http/dialect-path.ts";
 import { failureForm } from "../support/failure-form.ts";
 import { authorityFault } from "./authority.ts";

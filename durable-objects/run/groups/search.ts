@@ -13,7 +13,7 @@ import type { SlotRecord } from "../../../src/run/group/record.ts";
 import type { LoggedEvent } from "../../../src/run/log.ts";
 import { isCopied, placeOf, readCall } from "../../../src/run/queue/call-page.ts";
 import { indexOf, slotIdOf } from "../../../src/run/queue/slot.ts";
-import { Needle } from "../../../src/text/search/needle.ts";
+import { Needle } from "../../../src/text/needle.ts";
 import type { RunState } from "../state.ts";
 import type { GroupRecord } from "../store/groups.ts";
 import type { StoredPage } from "../store/records.ts";

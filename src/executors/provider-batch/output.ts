@@ -9,7 +9,7 @@ import { shownMessage, withoutSecretsIn } from "../../providers/redact.ts";
 import { reportedError } from "../../providers/relay/types.ts";
 import { classifyRaw } from "../../providers/stored-request.ts";
 import { tryParseExact } from "../../text/json/exact.ts";
-import { checkedOutcome } from "../checks/checked-outcome.ts";
+import { checkedOutcome } from "../checked-outcome.ts";
 
 /**
  * Codes of calls on which OpenAI has not worked when their batch ended (its guide "Batch API"): it bills those that were

@@ -22,7 +22,7 @@ import { countBefore, cursorOf, runsBefore } from "../../objects/clients/directo
 import type { RunRow } from "../../objects/clients/run-rows.ts";
 import type { ListedRun } from "../../objects/methods/directory-api.ts";
 import type { SearchReply } from "../../objects/methods/search.ts";
-import { Needle } from "../../text/search/needle.ts";
+import { Needle } from "../../text/needle.ts";
 import type { Handlers } from "../handler.ts";
 import { fits, isOld, isTooOld, type Filter, type Filtered } from "./run-filter.ts";
 import { callerOf, notFound } from "./runs.ts";

@@ -7,7 +7,7 @@ import type { RelayFailure } from "../../executors/attempt.ts";
 import { tryParse } from "../../text/json/parse.ts";
 import { kindOf } from "../../providers/kinds/table.ts";
 import { redacted } from "../../providers/redact.ts";
-import { anthropicError } from "./anthropic-error.ts";
+import { anthropicError } from "../anthropic-error.ts";
 
 /** Throws if the failure is not the upstream's to report: its words about the gateway's key are not for the client. */
 export function relayedError({ outcome, answer, upstream }: RelayFailure, spent: Spent | null): Response {

@@ -24,7 +24,7 @@ import { recordingOf } from "../recording.ts";
 import { remainingUsdText } from "../under-run.ts";
 import { panelFor } from "../native/combining/panel.ts";
 import { chatWithPanel } from "./panel.ts";
-import { isAnthropicPath } from "./anthropic-error.ts";
+import { isAnthropicPath } from "../anthropic-error.ts";
 import { relayedError } from "./relay-error.ts";
 
 /** Answers a request to an endpoint of OpenAI's or Anthropic's API. */

@@ -1,9 +1,9 @@
 /** A single call as its Worker makes it: which request its next attempt is, and in which service tier. */
-import { isBudgetReason } from "../../run/money/admit.ts";
-import type { CallBody, CallFacts, Outcome } from "../../call.ts";
-import { repairedFacts } from "../../run/group/schema-check.ts";
-import type { Reason } from "../../errors.ts";
-import { repairedBody, type Repair } from "../../text/schema/repair.ts";
+import { isBudgetReason } from "../run/money/admit.ts";
+import type { CallBody, CallFacts, Outcome } from "../call.ts";
+import { repairedFacts } from "../run/group/schema-check.ts";
+import type { Reason } from "../errors.ts";
+import { repairedBody, type Repair } from "../text/schema/repair.ts";
 
 /** The reason of a call whose last answer does not fit its schema. */
 export function violated(text: string, violation: string): Reason {

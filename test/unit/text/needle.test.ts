@@ -1,7 +1,7 @@
 /** A text that is searched in others: where it is found, when JSON need not be parsed, and what is shown of the place. */
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Needle } from "../../../../src/text/search/needle.ts";
+import { Needle } from "../../../src/text/needle.ts";
 
 describe("a needle", () => {
   it("is found in any case, and not where it is not", () => {
