@@ -1,4 +1,4 @@
-/** Anthropic's API under a run token. */
+/** `POST /v1/messages/count_tokens`: what an upstream of Anthropic's API says of a prompt's tokens. */
 import type { Context } from "hono";
 import type { ModelRulesReply } from "../objects/methods/runs.ts";
 import { requireRun } from "./auth/middleware.ts";
@@ -17,12 +17,10 @@ import { redacted } from "../providers/redact.ts";
 import { targetOf } from "../providers/target.ts";
 import { inSlices, pause } from "../text/bytes/slices.ts";
 import { bodyRoom } from "./body-bound.ts";
-import { relay } from "./relay/relay.ts";
 import { requireUntaped } from "./untaped.ts";
 import type { Handlers } from "./handler.ts";
 
-export const anthropicHandlers = {
-  "POST /v1/messages": (c) => relay(c, "messages"),
+export const countTokensHandlers = {
   "POST /v1/messages/count_tokens": countTokens,
 } satisfies Partial<Handlers>;
 

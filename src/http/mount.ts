@@ -8,7 +8,7 @@ import { withBoundBody } from "./body-bound.ts";
 import { keepReserve, mayOpen } from "./disk-reserve.ts";
 import type { Handler, Handlers } from "./handler.ts";
 import { nameRun } from "./under-run.ts";
-import { anthropicHandlers } from "./anthropic.ts";
+import { countTokensHandlers } from "./anthropic.ts";
 import { contextHandlers } from "./contexts/contexts.ts";
 import { dialectHandlers } from "./dialects/dialects.ts";
 import { docsHandlers } from "./discovery/docs.ts";
@@ -35,7 +35,7 @@ import { toolCallHandlers } from "./native/tool-call.ts";
 import { batchApiHandlers } from "./openai/batches.ts";
 import { fileHandlers } from "./openai/files.ts";
 import { modelHandlers } from "./openai/models.ts";
-import { openAiHandlers } from "./openai/openai.ts";
+import { storedResponseHandlers } from "./openai/openai.ts";
 import { uploadHandlers } from "./openai/uploads.ts";
 import { cassetteHandlers } from "./operator/cassettes.ts";
 import { metricsHandlers } from "./operator/metrics.ts";
@@ -43,10 +43,10 @@ import { overviewHandlers } from "./operator/overview.ts";
 import { turnHandlers } from "./operator/turn.ts";
 import { upstreamHandlers } from "./operator/upstreams.ts";
 import { probeHandlers } from "./probe/probe.ts";
+import { relayHandlers } from "./relay/relay.ts";
 
 /** The handlers of all routes. */
 const HANDLERS: Handlers = {
-  ...anthropicHandlers,
   ...contextHandlers,
   ...dialectHandlers,
   ...docsHandlers,
@@ -73,7 +73,9 @@ const HANDLERS: Handlers = {
   ...messageBatchHandlers,
   ...fileHandlers,
   ...modelHandlers,
-  ...openAiHandlers,
+  ...relayHandlers,
+  ...countTokensHandlers,
+  ...storedResponseHandlers,
   ...uploadHandlers,
   ...cassetteHandlers,
   ...metricsHandlers,

@@ -23,6 +23,11 @@ const panel = z.strictObject({
   judge: name,
 });
 
+/** The panel that a call asks for; null = it asks for another model, or there is none. */
+export function panelFor({ panel: configured }: { panel: Panel | null }, model: string | null): Panel | null {
+  return model === PANEL_MODEL ? configured : null;
+}
+
 /** Parses the value of PANEL; not set = none. */
 export function parsePanel(value: unknown, config: Pick<ModelConfig, "upstreams" | "routes">): ParsedPanel {
   if (value === undefined || value === null) return { ok: true, panel: null };

@@ -15,7 +15,7 @@ import { callWithContext } from "../contexts/find.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { recordingOf } from "../recording.ts";
 import { contentHash, dedupeKeyOf, hashOf } from "../../objects/clients/dedupe-key.ts";
-import { panelFor } from "./combining/panel.ts";
+import { panelFor } from "../../providers/panel.ts";
 import { queryPanel } from "./combining/panel-query.ts";
 import { namedOf } from "./idempotency.ts";
 import { mayBeHedged } from "../../providers/target.ts";
@@ -50,7 +50,7 @@ export async function answerQuery(
   const call = await withPrefix(await callWithContext(c, runId, await callWithTools(c, runId, requested)));
   const run = new RunCaller(c.env, runId);
   const named = await namedOf(c, bytes);
-  const panel = panelFor(c, call.facts.model);
+  const panel = panelFor(c.get("config"), call.facts.model);
   if (panel !== null) return await queryPanel(c, runId, panel, { call, named });
   // The run object makes what may be more than one attempt in flight, or more than one answer.
   const hedge = call.facts.hedge ?? mayBeHedged(call.facts.model, c.get("config"));

@@ -1,4 +1,4 @@
-/** OpenAI's API under a run token: calls are relayed, and requests for a stored response go to the upstream that stores it. */
+/** Responses that an upstream stores, under a run token: requests for one go to the upstream that stores it. */
 import type { Context } from "hono";
 import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
@@ -12,16 +12,11 @@ import { addressOf, hasModelPlace } from "../../providers/config/address.ts";
 import { signedFetch } from "../../providers/credentials/signed-fetch.ts";
 import { answerHeaders, relayHeaders } from "../../providers/endpoints.ts";
 import { kindOf } from "../../providers/kinds/table.ts";
-import { relay } from "../relay/relay.ts";
 import { requireUntaped } from "../untaped.ts";
 import { redactedStream } from "../../providers/relay/redact.ts";
 import type { Handlers } from "../handler.ts";
 
-export const openAiHandlers = {
-  "POST /v1/chat/completions": (c) => relay(c, "chat"),
-  "POST /v1/completions": (c) => relay(c, "completions"),
-  "POST /v1/embeddings": (c) => relay(c, "embeddings"),
-  "POST /v1/responses": (c) => relay(c, "responses"),
+export const storedResponseHandlers = {
   "GET /v1/responses/:id": (c) => forwardToStore(c, "GET", ""),
   "DELETE /v1/responses/:id": (c) => forwardToStore(c, "DELETE", ""),
   "POST /v1/responses/:id/cancel": (c) => forwardToStore(c, "POST", "/cancel"),

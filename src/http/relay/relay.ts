@@ -20,22 +20,30 @@ import { RunCaller } from "../../objects/clients/caller.ts";
 import { sha256Hex } from "../../objects/clients/dedupe-key.ts";
 import { bodyRoom } from "../body-bound.ts";
 import { clientTrace } from "../client-trace.ts";
+import type { Handlers } from "../handler.ts";
 import { recordingOf } from "../recording.ts";
 import { remainingUsdText } from "../under-run.ts";
-import { panelFor } from "../native/combining/panel.ts";
+import { panelFor } from "../../providers/panel.ts";
 import { chatWithPanel } from "./panel.ts";
 import { isAnthropicPath } from "../anthropic-error.ts";
 import { relayedError } from "./relay-error.ts";
 
-/** Answers a request to an endpoint of OpenAI's or Anthropic's API. */
-export async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> {
+export const relayHandlers = {
+  "POST /v1/chat/completions": (c) => relay(c, "chat"),
+  "POST /v1/completions": (c) => relay(c, "completions"),
+  "POST /v1/embeddings": (c) => relay(c, "embeddings"),
+  "POST /v1/responses": (c) => relay(c, "responses"),
+  "POST /v1/messages": (c) => relay(c, "messages"),
+} satisfies Partial<Handlers>;
+
+async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> {
   const runId = requireRun(c);
   const body = await readJsonBytes(c.req.raw, bodyRoom(c));
   if (!body.ok) throw new Refusal(body.reason);
   const read = await inSlices(requestReading(endpoint, body.value), pause);
   if (!read.ok) throw new Refusal(read.reason);
   const facts = { ...read, value: withBetas(read.value, c.req.header(BETA_HEADER) ?? "") };
-  const panel = endpoint === "chat" ? panelFor(c, facts.value.model) : null;
+  const panel = endpoint === "chat" ? panelFor(c.get("config"), facts.value.model) : null;
   if (panel !== null) return await chatWithPanel(c, runId, panel, body.value);
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recording = await recordingOf(c, runId);

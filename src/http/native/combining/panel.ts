@@ -18,11 +18,6 @@ import type { IdempotencyKey } from "../../../objects/methods/types.ts";
 import { PANEL_MODEL, type Panel } from "../../../providers/panel.ts";
 import { groupOfCalls } from "./calls-group.ts";
 
-/** The panel that a call asks for; null = it asks for another model. */
-export function panelFor(c: Context<AppEnv>, model: string | null): Panel | null {
-  return model === PANEL_MODEL ? c.get("config").panel : null;
-}
-
 export type PanelAnswer = {
   text: string;
   finishReason: string | null;
