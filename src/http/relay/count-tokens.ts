@@ -1,24 +1,24 @@
 /** `POST /v1/messages/count_tokens`: what an upstream of Anthropic's API says of a prompt's tokens. */
 import type { Context } from "hono";
-import type { ModelRulesReply } from "../objects/methods/runs.ts";
-import { requireRun } from "./auth/middleware.ts";
-import type { AppEnv } from "./context.ts";
-import { readJsonBytes } from "../contract/body.ts";
-import { Refusal } from "../errors.ts";
-import { accessTokens } from "../executors/credentials.ts";
-import { RunCaller } from "../objects/clients/caller.ts";
-import { discard, readBody } from "../providers/read-body.ts";
-import { signedFetch } from "../providers/credentials/signed-fetch.ts";
-import { answerHeaders, endpointUrl, relayHeaders } from "../providers/endpoints.ts";
-import { kindOf } from "../providers/kinds/table.ts";
-import { requestReading } from "../providers/formats/request/read.ts";
-import { rewriteRequest } from "../providers/formats/request/rewrite.ts";
-import { redacted } from "../providers/redact.ts";
-import { targetOf } from "../providers/target.ts";
-import { inSlices, pause } from "../text/bytes/slices.ts";
-import { bodyRoom } from "./body-bound.ts";
-import { requireUntaped } from "./untaped.ts";
-import type { Handlers } from "./handler.ts";
+import type { ModelRulesReply } from "../../objects/methods/runs.ts";
+import { requireRun } from "../auth/middleware.ts";
+import type { AppEnv } from "../context.ts";
+import { readJsonBytes } from "../../contract/body.ts";
+import { Refusal } from "../../errors.ts";
+import { accessTokens } from "../../executors/credentials.ts";
+import { RunCaller } from "../../objects/clients/caller.ts";
+import { discard, readBody } from "../../providers/read-body.ts";
+import { signedFetch } from "../../providers/credentials/signed-fetch.ts";
+import { answerHeaders, endpointUrl, relayHeaders } from "../../providers/endpoints.ts";
+import { kindOf } from "../../providers/kinds/table.ts";
+import { requestReading } from "../../providers/formats/request/read.ts";
+import { rewriteRequest } from "../../providers/formats/request/rewrite.ts";
+import { redacted } from "../../providers/redact.ts";
+import { targetOf } from "../../providers/target.ts";
+import { inSlices, pause } from "../../text/bytes/slices.ts";
+import { bodyRoom } from "../body-bound.ts";
+import { requireUntaped } from "../untaped.ts";
+import type { Handlers } from "../handler.ts";
 
 export const countTokensHandlers = {
   "POST /v1/messages/count_tokens": countTokens,
