@@ -23,6 +23,8 @@ import type {
   AcquireToolReply,
   SettleReply,
   SingleSettlement,
+  ToolCallName,
+  ToolCallRequest,
 } from "../../src/objects/methods/calls.ts";
 import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/objects/methods/credit.ts";
@@ -68,7 +70,6 @@ import type {
 } from "../../src/objects/methods/runs.ts";
 import type { RunSettings, StoredDocument, TurnReport } from "../../src/objects/methods/runs.ts";
 import type { IdempotencyKey, Refused } from "../../src/objects/methods/types.ts";
-import type { ToolCallName, ToolCallRequest } from "../../src/tools/permits.ts";
 import type { Objects } from "../../src/objects/address.ts";
 import { rootOf } from "./memory/root.ts";
 import { acquire, acquireMany, lendCredit, noteBegun } from "./calls.ts";

@@ -12,14 +12,7 @@ import {
   TOOL_QUEUE_MS_MAX,
   TOOL_TIMEOUT_MS_MAX,
 } from "../limits.ts";
-
-export type ToolCallName = { callId: string; tool: string };
-
-/**
- * A request for a permit. `waitedMs`: for how long its Worker has waited before, ms; absent = it does not wait at sockets, and
- * its request is pending until the decision.
- */
-export type ToolCallRequest = ToolCallName & { waitedMs?: number };
+import type { ToolCallName, ToolCallRequest } from "../objects/methods/calls.ts";
 
 /** The reply to a request: granted, refused, or the call goes on waiting without a pending request. */
 export type ToolDecision = "granted" | "refused" | "waits";

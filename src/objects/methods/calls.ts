@@ -103,5 +103,13 @@ export type SettleReply = {
   parallelGroupId: string | null;
 } & Remaining;
 
+export type ToolCallName = { callId: string; tool: string };
+
+/**
+ * A request for the permit of a tool call. `waitedMs`: for how long its Worker has waited before, ms; absent = it does not wait at sockets, and
+ * its request is pending until the decision.
+ */
+export type ToolCallRequest = ToolCallName & { waitedMs?: number };
+
 /** The permit of a tool call, with the tool to call; or why it gets none. `wait`: send the request once more. */
 export type AcquireToolReply = ({ ok: true; tool: Tool } & Remaining) | { ok: "wait" } | (Refused & Remaining);

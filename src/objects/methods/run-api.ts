@@ -15,8 +15,15 @@ import type { ToolReport } from "../../run/log.ts";
 import type { Reason } from "../../errors.ts";
 import type { RunMeter } from "../../gate/meters.ts";
 import type { GateGrant } from "../../gate/wire.ts";
-import type { ToolCallName, ToolCallRequest } from "../../tools/permits.ts";
-import type { AcquireReply, AcquireRequest, AcquireToolReply, SettleReply, SingleSettlement } from "./calls.ts";
+import type {
+  AcquireReply,
+  AcquireRequest,
+  AcquireToolReply,
+  SettleReply,
+  SingleSettlement,
+  ToolCallName,
+  ToolCallRequest,
+} from "./calls.ts";
 import type {
   AppendPlanReply,
   AppendPlanRequest,
