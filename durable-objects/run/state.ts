@@ -16,7 +16,7 @@ import type { ReplayRule } from "../../src/objects/methods/replay.ts";
 import type { EndStatus, RunPatch, RunSettings, RunStatus } from "../../src/objects/methods/runs.ts";
 import type { SocketOwner, SocketSignal } from "../../src/objects/methods/sockets.ts";
 import type { IdempotencyKey } from "../../src/objects/methods/types.ts";
-import { ToolPermits } from "../../src/tools/permits.ts";
+import { ToolPermits } from "./memory/tool-permits.ts";
 import { rootOf } from "./memory/root.ts";
 import { ClientBoundGroups } from "./memory/client-bound-groups.ts";
 import { InstanceEpoch } from "./store/instance-epoch.ts";

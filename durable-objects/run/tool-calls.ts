@@ -6,7 +6,7 @@ import type { ToolReport } from "../../src/run/log.ts";
 import type { Reason } from "../../src/errors.ts";
 import { RUN_FULL_RETRY_AFTER_MS } from "../../src/limits.ts";
 import type { AcquireToolReply, ToolCallName, ToolCallRequest } from "../../src/objects/methods/calls.ts";
-import type { RevokedCall, ToolDecision } from "../../src/tools/permits.ts";
+import type { RevokedCall, ToolDecision } from "./memory/tool-permits.ts";
 import type { RunState } from "./state.ts";
 import { hasEnded } from "./status.ts";
 

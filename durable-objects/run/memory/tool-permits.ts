@@ -11,8 +11,8 @@ import {
   TOOL_CALLS_WAITING_MAX,
   TOOL_QUEUE_MS_MAX,
   TOOL_TIMEOUT_MS_MAX,
-} from "../limits.ts";
-import type { ToolCallName, ToolCallRequest } from "../objects/methods/calls.ts";
+} from "../../../src/limits.ts";
+import type { ToolCallName, ToolCallRequest } from "../../../src/objects/methods/calls.ts";
 
 /** The reply to a request: granted, refused, or the call goes on waiting without a pending request. */
 export type ToolDecision = "granted" | "refused" | "waits";

@@ -7,8 +7,8 @@ import {
   TOOL_CALLS_WAITING_MAX,
   TOOL_QUEUE_MS_MAX,
   TOOL_TIMEOUT_MS_MAX,
-} from "../../../src/limits.ts";
-import { ToolPermits } from "../../../src/tools/permits.ts";
+} from "../../../../../src/limits.ts";
+import { ToolPermits } from "../../../../../durable-objects/run/memory/tool-permits.ts";
 
 const MARKS = { granted: "+", refused: "-", waits: "?" } as const;
 
