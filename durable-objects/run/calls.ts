@@ -3,7 +3,7 @@ import { partsOf } from "../../src/answer.ts";
 import { stopAttempts } from "../../src/run/steps/cancel.ts";
 import { openCredit, termsOf } from "../../src/run/steps/lend-credit.ts";
 import { applyReport } from "../../src/run/steps/report-credit.ts";
-import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
+import type { CreditReport, CreditRequest } from "../../src/run/credit.ts";
 import { endCall, endReplayedCall } from "../../src/run/steps/end-call.ts";
 import { timeoutOf } from "../../src/run/steps/dispatch.ts";
 import { enqueueCall, resumeCall } from "../../src/run/steps/enqueue.ts";

@@ -26,7 +26,7 @@ import type {
   ToolCallName,
   ToolCallRequest,
 } from "../../src/objects/methods/calls.ts";
-import type { CreditReport, CreditRequest } from "../../src/run/credit/terms.ts";
+import type { CreditReport, CreditRequest } from "../../src/run/credit.ts";
 import type { CreditReportReply, OpenCreditReply } from "../../src/objects/methods/credit.ts";
 import type {
   AppendPlanReply,

@@ -49,8 +49,7 @@ import { CapacityQueue } from "./memory/capacity-queue.ts";
 import { Children } from "./memory/children.ts";
 import { WaitingCalls, WaitingReaders } from "./memory/waiters.ts";
 import { RenewedMap } from "../../src/renewed/map.ts";
-import { eventOfNotice, runEndEvent, type WebhookEvent } from "../../src/run/webhooks/events.ts";
-import { PendingWebhooks } from "../../src/run/webhooks/pending.ts";
+import { eventOfNotice, runEndEvent, type WebhookEvent, PendingWebhooks } from "../../src/run/webhooks.ts";
 
 /** Rows that a turn adds to its transaction. */
 type Write = () => void;

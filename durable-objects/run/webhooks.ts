@@ -3,8 +3,7 @@
  * over, and again at alarms. What a restart interrupts is delivered again, under the same id.
  */
 import { WEBHOOK_LOST_MS, WEBHOOKS_AT_ONCE } from "../../src/limits.ts";
-import type { WebhookEvent } from "../../src/run/webhooks/events.ts";
-import type { PendingWebhooks } from "../../src/run/webhooks/pending.ts";
+import type { WebhookEvent, PendingWebhooks } from "../../src/run/webhooks.ts";
 
 /** What the deliveries need of a run. */
 export type NotifyingRun = {

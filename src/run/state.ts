@@ -11,7 +11,7 @@ import { CoalescingWindow } from "./leases/concurrency-window.ts";
 import { GivenUpAttempts } from "./leases/given-up.ts";
 import { UnreportedEnds } from "./leases/settled.ts";
 import type { SingleCall } from "./leases/single-call.ts";
-import { Credits, type StoredCredit } from "./credit/credits.ts";
+import { Credits, type StoredCredit } from "./credit.ts";
 import type { CompiledGraph } from "./graph/types.ts";
 import { GroupGraph, type GraphReads } from "./group/group-graph.ts";
 import { Group, type GroupHeader } from "./group/group.ts";
@@ -43,7 +43,7 @@ import type { Newcomers } from "./gates/newcomers.ts";
 import { RenewedMap } from "../renewed/map.ts";
 import { RenewedSet } from "../renewed/set.ts";
 import { addFailures } from "./measures/totals.ts";
-import type { Notice } from "./webhooks/events.ts";
+import type { Notice } from "./webhooks.ts";
 
 const NO_NOTICES: readonly Notice[] = [];
 

@@ -14,8 +14,7 @@ import {
 import type { Usage } from "../../src/call.ts";
 import { openCredit, restoreCredits, termsOf } from "../../src/run/steps/lend-credit.ts";
 import { applyReport, expireCredits } from "../../src/run/steps/report-credit.ts";
-import type { StoredCredit } from "../../src/run/credit/credits.ts";
-import type { CreditReport, CreditTerms } from "../../src/run/credit/terms.ts";
+import type { StoredCredit, CreditReport, CreditTerms } from "../../src/run/credit.ts";
 import { dispatch } from "../../src/run/steps/dispatch.ts";
 import { enqueueCall } from "../../src/run/steps/enqueue.ts";
 import { RunLog, type LoggedEvent } from "../../src/run/log.ts";

@@ -5,10 +5,10 @@
  */
 import * as z from "zod";
 import { zeroTotals, type Totals } from "../../../src/run/measures/totals.ts";
-import type { StoredCredit } from "../../../src/run/credit/credits.ts";
+import type { StoredCredit } from "../../../src/run/credit.ts";
 import { EXPORT_START, type ExportCursor } from "../../../src/log/otlp/batch.ts";
 import type { RunSettings, RunStatus } from "../../../src/objects/methods/runs.ts";
-import type { PendingWebhook } from "../../../src/run/webhooks/pending.ts";
+import type { PendingWebhook } from "../../../src/run/webhooks.ts";
 import { FIRST_SCHEMA_VERSION, versionOf } from "../../schema-version.ts";
 import type { Rows } from "./sql.ts";
 import { MIGRATIONS } from "./tables.ts";

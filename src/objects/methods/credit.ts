@@ -2,7 +2,7 @@
  * Leased credit: a part of a run's budget and width inside which one instance of the gateway starts single calls by
  * itself. The instance reports them afterwards, many at a time.
  */
-import type { CreditTerms } from "../../run/credit/terms.ts";
+import type { CreditTerms } from "../../run/credit.ts";
 import type { ModelRules } from "../../providers/target.ts";
 import type { Remaining } from "./types.ts";
 

@@ -9,7 +9,7 @@ import type { PullDone, PullOfferCall, PullReply, PullRequest } from "./pull.ts"
 import type { Quote } from "../../run/money/quote.ts";
 import type { BudgetDocument, UsageDocument } from "../../contract/runs.ts";
 import type { CallPage } from "../../run/queue/call-page.ts";
-import type { CreditReport, CreditRequest } from "../../run/credit/terms.ts";
+import type { CreditReport, CreditRequest } from "../../run/credit.ts";
 import type { CreditReportReply, OpenCreditReply } from "./credit.ts";
 import type { ToolReport } from "../../run/log.ts";
 import type { Reason } from "../../errors.ts";

@@ -8,7 +8,7 @@ import { hasCourse } from "../continuations/table.ts";
 import type { Group } from "../group/group.ts";
 import type { GroupGraph } from "../group/group-graph.ts";
 import { isFinalState, slotIdOf, type SlotFacts } from "../queue/slot.ts";
-import { quoteCall } from "../quotes/call.ts";
+import { quoteCall } from "../quotes.ts";
 import type { EngineState } from "../state.ts";
 import type { DueCall, Service } from "./service.ts";
 

@@ -5,8 +5,7 @@
 import { DIMENSIONS, NO_LIMITS, zeroAmounts, type Amounts, type Limits } from "../money/ledger.ts";
 import { CREDIT_CALLS_MIN, CREDIT_PERMITS_MAX, CREDIT_PERMITS_MIN, CREDIT_TTL_MS, CREDITS_MAX } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
-import { reservationId, type Credit, type StoredCredit } from "../credit/credits.ts";
-import type { CreditRequest, CreditTerms } from "../credit/terms.ts";
+import { reservationId, type Credit, type StoredCredit, type CreditRequest, type CreditTerms } from "../credit.ts";
 
 /** All credits of a run together reserve at most this part of what is left. */
 const CREDIT_SHARE = 1 / 100;

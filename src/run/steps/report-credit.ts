@@ -14,8 +14,7 @@ import type { EngineState } from "../state.ts";
 import { sampled } from "./exchange.ts";
 import { meterLost } from "./metered.ts";
 import { mustReturn, refill, setLeft } from "./lend-credit.ts";
-import { reservationId, type Credit } from "../credit/credits.ts";
-import type { CreditedCall, CreditReport } from "../credit/terms.ts";
+import { reservationId, type Credit, type CreditedCall, type CreditReport } from "../credit.ts";
 
 export type ReportEnd = "continue" | "recalled" | "ended";
 

@@ -1,7 +1,7 @@
 /** What a group saves by stopping now. */
 import { factsOf } from "./enqueue.ts";
 import type { Group, Saved } from "../group/group.ts";
-import { quoteCall } from "../quotes/call.ts";
+import { quoteCall } from "../quotes.ts";
 import type { EngineState } from "../state.ts";
 
 /**

@@ -7,7 +7,7 @@
 import type { Amounts } from "../../../run/money/ledger.ts";
 import type { CallFacts, CallRules } from "../../../call.ts";
 import type { CallLabel, WindowGroup } from "../../../run/leases/concurrency-window.ts";
-import type { CreditReport, CreditRequest } from "../../../run/credit/terms.ts";
+import type { CreditReport, CreditRequest } from "../../../run/credit.ts";
 import type { Target } from "../../../run/leases/shard.ts";
 import {
   ARRIVAL_LOOK_MS,

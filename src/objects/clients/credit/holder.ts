@@ -8,7 +8,7 @@ import type { CallFacts, CallRules, Outcome } from "../../../call.ts";
 import { CoalescingWindow, type CallLabel, type WindowGroup } from "../../../run/leases/concurrency-window.ts";
 import type { WindowPosition } from "../../../run/leases/concurrency-window.ts";
 import { admissionOf, leaseFor, timeoutOf } from "../../../run/steps/dispatch.ts";
-import type { CreditedCall, CreditReport, CreditTerms } from "../../../run/credit/terms.ts";
+import type { CreditedCall, CreditReport, CreditTerms } from "../../../run/credit.ts";
 import { windowIdOf } from "../../../run/queue/group-id.ts";
 import { Templates } from "../../../run/learned/templates.ts";
 import { learnTemplate, reservedFor } from "../../../run/steps/settle.ts";

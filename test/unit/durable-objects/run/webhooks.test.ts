@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { RunWebhooks, type NotifyingRun, type WebhookHost } from "../../../../durable-objects/run/webhooks.ts";
 import { WEBHOOK_LOST_MS, WEBHOOK_RETRY_MS, WEBHOOKS_AT_ONCE } from "../../../../src/limits.ts";
-import { PendingWebhooks, type PendingWebhook } from "../../../../src/run/webhooks/pending.ts";
+import { PendingWebhooks, type PendingWebhook } from "../../../../src/run/webhooks.ts";
 
 /** A run's object whose instances can be lost, with a clock that the test moves; what is stored stays. */
 function objectWith(ids: readonly string[]) {

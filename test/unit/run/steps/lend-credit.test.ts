@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { openCredit } from "../../../../src/run/steps/lend-credit.ts";
 import { applyReport, expireCredits } from "../../../../src/run/steps/report-credit.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";
-import type { CreditedCall, CreditReport } from "../../../../src/run/credit/terms.ts";
+import type { CreditedCall, CreditReport } from "../../../../src/run/credit.ts";
 import { CREDIT_PERMITS_MAX, CREDIT_TTL_MS, CREDITS_MAX } from "../../../../src/limits.ts";
 import { makeFacts, makeTarget, success, TestEngine } from "../../../support/engine.ts";
 

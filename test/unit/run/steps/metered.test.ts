@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Outcome } from "../../../../src/call.ts";
 import { expireCredits } from "../../../../src/run/steps/report-credit.ts";
-import { reservationId } from "../../../../src/run/credit/credits.ts";
+import { reservationId } from "../../../../src/run/credit.ts";
 import { restoreShard } from "../../../../src/run/steps/restore.ts";
 import { shardText } from "../../../../src/run/leases/shard.ts";
 import { settle } from "../../../../src/run/steps/settle.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import type { CreditReport } from "../../../../../src/run/credit/terms.ts";
+import type { CreditReport } from "../../../../../src/run/credit.ts";
 import {
   CREDIT_AFTER_CALLS,
   CREDIT_CALLS_KEPT_MAX,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { WEBHOOK_RETRY_MS, WEBHOOK_TRIES_MAX, WEBHOOKS_PENDING_MAX } from "../../../../src/limits.ts";
-import { PendingWebhooks } from "../../../../src/run/webhooks/pending.ts";
+import { WEBHOOK_RETRY_MS, WEBHOOK_TRIES_MAX, WEBHOOKS_PENDING_MAX } from "../../../src/limits.ts";
+import { PendingWebhooks } from "../../../src/run/webhooks.ts";
 
 const NOW = 1_000_000;
 const EVENT = { id: "evt_1", body: "{}" };

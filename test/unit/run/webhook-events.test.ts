@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { eventOfNotice, runEndEvent, type Notice } from "../../../../src/run/webhooks/events.ts";
+import { eventOfNotice, runEndEvent, type Notice } from "../../../src/run/webhooks.ts";
 
 const RUN = { id: "run_1" };
 const ESCALATED: Notice = { kind: "escalated", groupId: "pg-1", notify: {}, index: 2, code: "timeout", atMs: 5_999 };
