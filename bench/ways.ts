@@ -2,13 +2,15 @@
  * `npm run bench:ways [-- --functions]`: the folders whose functions run on three ways through the gateway, counted in the one isolate of
  * Worker and objects: a relayed chat from its request to its stored end, the end of an attempt of a batch from the upstream's answer
  * on, and a batch's body until its group is open. Each way is gone three times before it counts, so that what is built at first
- * use does not. `--functions` names the functions too. What a timer of another subject does meanwhile counts along.
+ * use does not. `--functions` names the functions too. A function counts where it is written, whoever got it as an effect, when it begins
+ * and when it goes on after it has waited; a table of constants and an import of types do not count. What a timer of another subject does
+ * meanwhile counts along.
  */
 import { createServer } from "node:http";
 import { parseArgs } from "node:util";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
-import { roomsOf, watched, type Coverage } from "./ways/coverage.ts";
+import { roomsOf, UNPLACED, watched, type Coverage } from "./ways/coverage.ts";
 import { MODEL } from "./load/prompts.ts";
 import { openRun, startGateway, watchedBundle } from "./servers/servers.ts";
 
@@ -112,6 +114,8 @@ for (const [name, rooms] of Object.entries(ways)) {
   console.log(`\n${name}: ${own.length} folders in ${topmost.size} of the topmost ones, ${sum} functions`);
   for (const [room, functions] of own.toSorted(([a], [b]) => a.localeCompare(b)))
     console.log(`  ${room}: ${functions.length}${values.functions ? ` (${functions.toSorted().join(", ")})` : ""}`);
+  const unplaced = rooms.get(UNPLACED) ?? [];
+  if (unplaced.length > 0) console.log(`  of no known file: ${unplaced.length} (${unplaced.toSorted().join(", ")})`);
 }
 upstream.closeAllConnections();
 upstream.close();
