@@ -4,6 +4,7 @@
  * or else all of the prompt at its newest message. What is written is readable once the answer that writes it has begun.
  */
 import { createHash } from "node:crypto";
+import { EventEmitter, once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
@@ -13,6 +14,11 @@ const ANSWER = "Fine.";
 const ANSWER_TOKENS = 2;
 const CHARS_PER_TOKEN = 4;
 const MIN_TOKENS = 1_024;
+/**
+ * How long a silent call waits for another one, and when what it writes is readable: a gateway that sends none meanwhile is seen. Less
+ * than the 5 s that one waits which is not configured to wait less.
+ */
+const ANOTHER_WITHIN_MS = 4_000;
 
 export type CachingOptions = {
   /** Time to the first event of an answer, and to its end, ms. */
@@ -20,7 +26,7 @@ export type CachingOptions = {
   wholeMs: number;
   /** Decides on a call by its number, from 0; an error status fails it at once. */
   failWith?: (number: number) => number | null;
-  /** True for a call, by its number, whose answer has no first event before its end. */
+  /** True for a call, by its number, whose answer has no first event before its end, which comes only after another call has. */
   isSilent?: (number: number) => boolean;
 };
 
@@ -44,6 +50,7 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
   let bill: CachingBill = emptyBill();
   const seen: Record<string, unknown>[] = [];
   let number = 0;
+  const arrivals = new EventEmitter<{ call: [] }>();
   // A gateway that ends breaks off what it was sending.
   const server = createServer((request, response) => void serve(request, response).catch(() => response.destroy()));
 
@@ -53,21 +60,25 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
     const body = JSON.parse(Buffer.concat(chunks).toString()) as Record<string, unknown>;
     if (seen.length < 4) seen.push(body);
     const mine = number++;
+    arrivals.emit("call");
     const status = options.failWith?.(mine) ?? null;
     if (status !== null) {
       response.writeHead(status, { "content-type": "application/json" });
       return void response.end(JSON.stringify({ error: { type: "api_error", message: "no" } }));
     }
     const isMessages = request.url === "/v1/messages";
-    const usage = useCache(blocksOf(body, isMessages), isMessages);
+    const isSilent = options.isSilent?.(mine) === true;
+    const blocks = blocksOf(body, isMessages);
+    const usage = useCache(blocks, { isMessages, readableInMs: isSilent ? ANOTHER_WITHIN_MS : options.firstMs });
     bill.calls += 1;
     bill.inputTokens += usage.input;
     bill.readTokens += usage.read;
     bill.writeTokens += usage.write;
     bill.usd += costOf(usage);
-    const isSilent = options.isSilent?.(mine) === true;
     // The headers of a stream come before the prompt is read: they say nothing of the cache.
     if (body["stream"] === true) response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+    if (isSilent)
+      await once(arrivals, "call", { signal: AbortSignal.timeout(ANOTHER_WITHIN_MS) }).catch(() => undefined);
     await after(isSilent || body["stream"] !== true ? options.wholeMs : options.firstMs);
     if (body["stream"] !== true) {
       response.writeHead(200, { "content-type": "application/json" });
@@ -79,7 +90,10 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
   }
 
   /** Reads the longest prefix that is readable, and writes the others that are marked. */
-  function useCache(blocks: readonly Block[], isMessages: boolean): Usage {
+  function useCache(
+    blocks: readonly Block[],
+    { isMessages, readableInMs }: { isMessages: boolean; readableInMs: number },
+  ): Usage {
     const hash = createHash("sha256");
     const isMarked = blocks.some((block) => block.isMarked);
     let chars = 0;
@@ -97,7 +111,7 @@ export async function startCachingProvider(options: CachingOptions): Promise<Cac
       if (from !== undefined && from <= Date.now()) read = tokens;
       else {
         write = tokens - read;
-        readableFrom.set(name, Math.min(from ?? Infinity, Date.now() + options.firstMs));
+        readableFrom.set(name, Math.min(from ?? Infinity, Date.now() + readableInMs));
       }
     });
     return { input: Math.ceil(chars / CHARS_PER_TOKEN) - read - write, read, write };
