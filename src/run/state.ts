@@ -9,6 +9,7 @@ import { addAmounts, type Amounts, type Ledger } from "./money/ledger.ts";
 import { toWire, type Reason } from "../errors.ts";
 import { CoalescingWindow } from "./leases/concurrency-window.ts";
 import { GivenUpAttempts } from "./leases/given-up.ts";
+import { LeaseEnds } from "./leases/lease-ends.ts";
 import { UnreportedEnds } from "./leases/settled.ts";
 import type { SingleCall } from "./leases/single-call.ts";
 import { Credits, type StoredCredit } from "./credit.ts";
@@ -160,6 +161,9 @@ export class EngineState {
   /** The group whose next call waits for the budget; null = none does, as far as dispatch has looked. */
   narrowedGroup: Group | null = null;
   readonly #attempts = new RenewedMap<string, InFlight>();
+  /** When the leases of the attempts in flight end. */
+  readonly #leaseEnds: LeaseEnds<AttemptInFlight>;
+  readonly #inFlightBy = { lanes: 0, calls: 0, workers: 0 };
   readonly #calls = new RenewedMap<number, SingleCall>();
   readonly #tried = new RenewedMap<number, SlotRecord>();
   /** Groups that have stopped early while attempts of them are in flight. */
@@ -189,6 +193,13 @@ export class EngineState {
     this.writtenSeq = this.log.lastSeq;
     this.#maxParallel = options.width;
     this.deps = deps;
+    const attempts = this.#attempts;
+    this.#leaseEnds = new LeaseEnds({
+      get size() {
+        return attempts.size;
+      },
+      has: (lease) => attempts.get(lease.attemptId)?.lease === lease,
+    });
     this.templates = new Templates(deps.recallTemplates, deps.root);
     this.window = new CoalescingWindow(options.windowMs, (nowMs) => windowIdOf(nowMs, deps.random()));
   }
@@ -225,6 +236,11 @@ export class EngineState {
   /** Attempts in flight by their id. */
   get attempts(): ReadonlyMap<string, InFlight> {
     return this.#attempts;
+  }
+
+  /** How many attempts in flight lanes have, single calls, and the Workers of groups. */
+  get inFlightBy(): Readonly<{ lanes: number; calls: number; workers: number }> {
+    return this.#inFlightBy;
   }
 
   /** Queued single calls, and those that follow an equal one, by their position in the queue. */
@@ -345,6 +361,8 @@ export class EngineState {
   /** Counts an attempt as in flight. */
   addInFlight(inFlight: InFlight, nowMs: number): void {
     this.#attempts.set(inFlight.lease.attemptId, inFlight);
+    this.#leaseEnds.add(inFlight.lease);
+    this.#inFlightBy[holderOf(inFlight.shard)] += 1;
     this.hedges.begun(inFlight.lease);
     this.upstreams.attemptStarted(inFlight.lease.target, inFlight.lease.gateTokens, nowMs);
     this.#busySinceMs ??= nowMs;
@@ -354,7 +372,7 @@ export class EngineState {
    * Removes an attempt from those in flight. Returns the time since the last such change, ms: the run was busy then.
    */
   removeInFlight({ lease, shard }: InFlight, nowMs: number): number {
-    this.#attempts.delete(lease.attemptId);
+    if (this.#attempts.delete(lease.attemptId)) this.#inFlightBy[holderOf(shard)] -= 1;
     this.prefixes.gone(lease.attemptId);
     this.hedges.ended(lease);
     this.givenUp.ended(lease.attemptId);
@@ -528,13 +546,28 @@ export class EngineState {
     return { upTo: this.log.lastSeq, ...(windows.length === 0 ? {} : { windows }) };
   }
 
+  /** Moves the end of a lease in flight. */
+  setLeaseEnd(lease: AttemptInFlight, endMs: number): void {
+    this.#leaseEnds.set(lease, endMs);
+  }
+
+  /** Whether a lease in flight has ended by now. */
+  hasExpired(nowMs: number): boolean {
+    return (this.#leaseEnds.firstMs() ?? Infinity) <= nowMs;
+  }
+
   /** When the first lease in flight, or credit, ends by itself, or null. */
   nextLeaseEndMs(): number | null {
-    let earliest: number | null = null;
-    for (const { lease } of this.#attempts.values()) earliest = Math.min(earliest ?? Infinity, lease.expiresAtMs);
+    const earliest = this.#leaseEnds.firstMs();
     const creditEndMs = this.credits.nextEndMs();
     return creditEndMs === null ? earliest : Math.min(earliest ?? Infinity, creditEndMs);
   }
+}
+
+/** Whose attempts a shard has. */
+function holderOf({ id }: Shard): "lanes" | "calls" | "workers" {
+  if (id < DIRECT_SHARD_FIRST) return "lanes";
+  return id < WORKER_SHARD_FIRST ? "calls" : "workers";
 }
 
 /** Counts an attempt in its slot's group. A hedge is another one of a slot that is running. */

@@ -351,7 +351,7 @@ export class GraphUnderTest {
     const others = new Set(this.#lent.keys());
     this.#nowMs += LEASE_TTL_MS + 1;
     for (const [id, { lease }] of this.#state.attempts)
-      if (others.has(id)) lease.expiresAtMs = this.#nowMs + LEASE_TTL_MS;
+      if (others.has(id)) this.#state.setLeaseEnd(lease, this.#nowMs + LEASE_TTL_MS);
     expireLeases(this.#state, this.#nowMs);
   }
 

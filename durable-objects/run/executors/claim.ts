@@ -57,7 +57,7 @@ export function claim(run: Run, request: Claim, reply: (claim: ClaimReply) => vo
     const free = Math.min(capacity, EXECUTOR_CALLS_MAX) - leases;
     // A lane that waits although the run counts no room has yet to get, or has lost, the reply to an older call.
     if (!mayClaim || (waits && free <= 0)) {
-      run.presentExecutors.replied(executor, 0);
+      run.presentExecutors.refused(executor, nowMs);
       return waitingExecutors.refuse(executor, reply);
     }
     return waitingExecutors.wait(executor, { capacity: free, waits, reply }, nowMs);

@@ -2,7 +2,7 @@
 import { startableGroup } from "../../../src/run/steps/dispatch.ts";
 import { hedgeableGroup } from "../../../src/run/steps/start-hedges.ts";
 import { sleepsAtGates } from "../../../src/run/steps/next-ready.ts";
-import { DIRECT_SHARD_FIRST, WORKER_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
+import { DIRECT_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
 import type { EngineState } from "../../../src/run/state.ts";
 import { ATTEMPTS_PER_BATCHING_MS, BATCHING_DELAY_MS_MAX, EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
 import type { RunState } from "../state.ts";
@@ -25,12 +25,12 @@ export function lanesMayStartMore(
   nowMs: number,
 ): boolean {
   if (sleepsAtGates(engine, nowMs)) return false;
-  const isClaiming = (shard: number): boolean => shard < DIRECT_SHARD_FIRST && !laneLives.isRetired(shard);
-  // Every turn comes here: whose attempts they are matters only once there are as many as the run may have.
-  const mayBeFull = engine.attempts.size >= engine.width;
-  const heldByLanes = mayBeFull ? attemptsIn(engine, isClaiming) : 0;
+  // Every turn comes here, twice: nothing may visit each lane.
+  const { lanes, workers: byWorkers } = engine.inFlightBy;
+  let heldByLanes = lanes;
+  for (const lane of laneLives.retired()) heldByLanes -= attemptsOf(engine, lane);
   if (heldByLanes >= engine.width) return false;
-  const held = mayBeFull ? heldByLanes + attemptsIn(engine, (shard) => shard >= WORKER_SHARD_FIRST) : 0;
+  const held = heldByLanes + byWorkers;
   for (const seq of openGroups.keys()) {
     const worker = workers.of(seq);
     const isForLanes = worker === undefined || (worker.covers !== null && held < engine.width);
@@ -41,9 +41,7 @@ export function lanesMayStartMore(
 
 /** Whether the Worker of a group should claim more: slots are queued, and not all permits are held by executors of slots. */
 export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: number): boolean {
-  const isDirect = (shard: number): boolean => shard >= DIRECT_SHARD_FIRST && shard < WORKER_SHARD_FIRST;
-  const { size } = engine.attempts;
-  return hasRoom(engine, seq) && (size < engine.width || size - attemptsIn(engine, isDirect) < engine.width);
+  return hasRoom(engine, seq) && engine.attempts.size - engine.inFlightBy.calls < engine.width;
 }
 
 /** A slot that runs may get a second attempt. */
@@ -76,7 +74,7 @@ export function missingLanes({
     slots += worker === undefined ? wanted : Math.max(0, wanted - (worker.covers ?? wanted));
   }
   const needed = Math.ceil(Math.min(slots, engine.width) / laneStarts.reach);
-  const leasesOf = (lane: number): number => engine.shards.get(lane)?.leases.size ?? 0;
+  const leasesOf = (lane: number): number => attemptsOf(engine, lane);
   const lanes = laneLives.numbers(needed, (lane) => leasesOf(lane) > 0);
   const rests = (lane: number): boolean => leasesOf(lane) > 0 && isAtSocket(presentExecutors, lane);
   return lanes.filter((lane) => !waitingExecutors.has(lane) && !rests(lane) && leasesOf(lane) < EXECUTOR_CALLS_MAX);
@@ -116,17 +114,20 @@ function isAtSocket(present: Executed["presentExecutors"], lane: number): boolea
 export function lanesDueMs(run: Executed, startable: number, nowMs: number): number | null {
   const worker = run.workers.of(startable);
   if (worker !== undefined && worker.covers === null) return null;
-  const there = new Set(lanesThere(run));
-  const attemptsOf = (lane: number): number => run.engine.shards.get(lane)?.leases.size ?? 0;
-  // One that is late is full, whatever others reach, or has ended without a word; one whose life has ended claims no more.
+  // One that is late or was refused is full, whatever others reach, or has ended without a word; one whose life has ended claims no more.
   const mayClaim = (lane: number): boolean =>
-    attemptsOf(lane) < run.laneStarts.reach &&
+    attemptsOf(run.engine, lane) < run.laneStarts.reach &&
     !run.presentExecutors.isLate(lane, nowMs) &&
+    !run.presentExecutors.rests(lane, nowMs) &&
     !run.laneLives.isRetired(lane);
-  for (const lane of there) if (mayClaim(lane)) return null;
+  let isAnyThere = false;
+  for (const lane of lanesThere(run)) {
+    if (mayClaim(lane)) return null;
+    isAnyThere = true;
+  }
   const dueMs = run.laneStarts.nextMs(nowMs);
   // While lanes are full, no turn may come for long that looks again.
-  if (dueMs > nowMs && there.size === 0) return null;
+  if (dueMs > nowMs && !isAnyThere) return null;
   // What the Worker of a group covers needs none.
   return missingLanes(run).length > 0 ? dueMs : null;
 }
@@ -137,9 +138,9 @@ function* lanesThere({
   waitingExecutors,
   presentExecutors,
 }: Pick<RunState, "engine" | "waitingExecutors" | "presentExecutors">): Generator<number> {
-  yield* waitingExecutors.lanes();
-  yield* presentExecutors.lanes();
   for (const { id, leases } of engine.shards.values()) if (id < DIRECT_SHARD_FIRST && leases.size > 0) yield id;
+  yield* presentExecutors.lanes();
+  yield* waitingExecutors.lanes();
 }
 
 /**
@@ -150,8 +151,6 @@ export function batchingDelayMs(attemptsInFlight: number): number {
   return Math.min(BATCHING_DELAY_MS_MAX, Math.floor(attemptsInFlight / ATTEMPTS_PER_BATCHING_MS));
 }
 
-function attemptsIn({ shards }: EngineState, matches: (shardId: number) => boolean): number {
-  let attempts = 0;
-  for (const { id, leases } of shards.values()) if (leases.size > 0 && matches(id)) attempts += leases.size;
-  return attempts;
+function attemptsOf({ shards }: EngineState, lane: number): number {
+  return shards.get(lane)?.leases.size ?? 0;
 }

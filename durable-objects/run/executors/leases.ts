@@ -41,11 +41,12 @@ export function renewLeases(run: Leasing, attemptIds: readonly string[], nowMs: 
 
 /** Lets what is granted to an executor that has a socket last until it has opened the next. */
 export function holdGranted(
-  { presentExecutors }: Pick<RunState, "presentExecutors">,
+  { engine, presentExecutors }: Pick<RunState, "engine" | "presentExecutors">,
   assignments: readonly Assignment[],
 ): void {
   for (const { executor, lease } of assignments) {
-    if (executor !== null && presentExecutors.has(executor)) lease.expiresAtMs = lease.startedAtMs + EXECUTOR_LEASE_MS;
+    if (executor !== null && presentExecutors.has(executor))
+      engine.setLeaseEnd(lease, lease.startedAtMs + EXECUTOR_LEASE_MS);
   }
 }
 
@@ -65,8 +66,8 @@ export function renewNamed(
     if (named.has(lease.attemptId)) continue;
     // The reply that grants it may still be on its way: then the executor names it the next time.
     const isYoung = nowMs < lease.startedAtMs + LEASE_TTL_MS;
-    if (isYoung) lease.expiresAtMs = Math.max(lease.expiresAtMs, lease.startedAtMs + EXECUTOR_LEASE_MS);
-    else lease.expiresAtMs = nowMs;
+    const endMs = isYoung ? Math.max(lease.expiresAtMs, lease.startedAtMs + EXECUTOR_LEASE_MS) : nowMs;
+    run.engine.setLeaseEnd(lease, endMs);
     lacksSome ||= !isYoung;
   }
   return { lost, lacksSome };
@@ -75,7 +76,7 @@ export function renewNamed(
 /** An instance that wakes has found leases in the rows, and a socket of their executor, which was last heard of at `seenAtMs`. */
 export function holdFound({ engine }: Pick<RunState, "engine">, executor: number, seenAtMs: number): void {
   for (const lease of leasesOf(engine, executor))
-    lease.expiresAtMs = Math.max(seenAtMs, lease.startedAtMs) + EXECUTOR_LEASE_MS;
+    engine.setLeaseEnd(lease, Math.max(seenAtMs, lease.startedAtMs) + EXECUTOR_LEASE_MS);
 }
 
 /**
@@ -84,7 +85,7 @@ export function holdFound({ engine }: Pick<RunState, "engine">, executor: number
  */
 export function endLeases({ engine }: Pick<RunState, "engine">, executor: number, nowMs: number): boolean {
   const held = leasesOf(engine, executor).filter(({ startedAtMs }) => nowMs >= startedAtMs + CALL_SOCKET_AFTER_MS);
-  for (const lease of held) lease.expiresAtMs = nowMs;
+  for (const lease of held) engine.setLeaseEnd(lease, nowMs);
   return held.length > 0;
 }
 

@@ -1,6 +1,6 @@
 /** What a turn sends to the executors that wait at sockets. */
 import { startableSlots } from "../../../src/run/steps/dispatch.ts";
-import { isWorker, WORKER_FIRST } from "../../../src/run/leases/shard.ts";
+import { WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
 import { EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
 import type { SocketSignal } from "../../../src/objects/methods/sockets.ts";
 import type { RunState } from "../state.ts";
@@ -20,15 +20,16 @@ export function* executorSignals(
   nowMs: number,
 ): Generator<{ executor: number; signal: SocketSignal }> {
   const { presentExecutors: present, waitingExecutors } = run;
-  const lanes: number[] = [];
-  for (const executor of present.all()) {
+  for (const executor of present.workers()) {
     if (waitingExecutors.has(executor)) continue;
-    if (isWorker(executor) && mustClaim(run, executor)) {
+    if (mustClaim(run, executor)) {
       if (present.notes(executor, "changed", nowMs)) yield { executor, signal: { type: "changed" } };
-    } else if (startable === null || !mayTake(run, executor, startable)) continue;
-    else if (!isWorker(executor)) lanes.push(executor);
-    else if (present.notes(executor, "slots", nowMs)) yield { executor, signal: { type: "slots" } };
+    } else if (startable !== null && executor === workerOf(startable)) {
+      if (present.notes(executor, "slots", nowMs)) yield { executor, signal: { type: "slots" } };
+    }
   }
+  if (startable === null || !isForLanes(run, startable)) return;
+  const lanes = [...present.lanes()].filter((lane) => !waitingExecutors.has(lane) && mayTake(run, lane, nowMs));
   for (const executor of enough(run, lanes, nowMs)) {
     if (present.notes(executor, "slots", nowMs)) yield { executor, signal: { type: "slots" } };
   }
@@ -71,14 +72,13 @@ function mustClaim({ engine, openGroups, workers }: Signalling, worker: number):
   return shown !== undefined && (engine.groups.get(seq)?.ended.length ?? 0) > shown.position;
 }
 
-/** Whether an executor could take a slot of a group: its Worker, and lanes that join it or serve it alone. */
-function mayTake(run: Signalling, executor: number, groupSeq: number): boolean {
-  if (isWorker(executor)) return executor - WORKER_FIRST === groupSeq;
-  // One whose life has ended would be refused, again and again.
-  if (!isForLanes(run, groupSeq) || run.laneLives.isRetired(executor)) return false;
-  return (run.engine.shards.get(executor)?.leases.size ?? 0) < EXECUTOR_CALLS_MAX;
+/** Whether a lane could take a slot. One whose life has ended would be refused, again and again. */
+function mayTake({ laneLives, presentExecutors, engine }: Signalling, lane: number, nowMs: number): boolean {
+  if (laneLives.isRetired(lane) || presentExecutors.rests(lane, nowMs)) return false;
+  return (engine.shards.get(lane)?.leases.size ?? 0) < EXECUTOR_CALLS_MAX;
 }
 
+/** Whether lanes join the Worker of a group, or serve it alone. */
 function isForLanes({ workers }: Signalling, groupSeq: number): boolean {
   const worker = workers.of(groupSeq);
   return worker === undefined || worker.covers !== null;

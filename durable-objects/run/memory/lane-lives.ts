@@ -18,6 +18,10 @@ type Life = { endsAtMs: number; claimedAtMs: number };
 
 export class LaneLives {
   readonly #lives = new Map<number, Life>();
+  /** Lanes whose life has ended, as far as someone has looked. */
+  readonly #retired = new Set<number>();
+  /** When the next life ends. */
+  #nextEndMs = Infinity;
   readonly #deps: LaneLivesDeps;
 
   constructor(deps: LaneLivesDeps) {
@@ -34,10 +38,24 @@ export class LaneLives {
     if (life === undefined || (!isBusy && hasRested(life, nowMs))) {
       const lifeMs = (LANE_LIFE_MS * (1 + this.#deps.random())) / 2;
       this.#lives.set(lane, { endsAtMs: nowMs + lifeMs, claimedAtMs: nowMs });
+      this.#retired.delete(lane);
+      this.#nextEndMs = Math.min(this.#nextEndMs, nowMs + lifeMs);
       return true;
     }
     life.claimedAtMs = nowMs;
     return nowMs < life.endsAtMs;
+  }
+
+  /** The lanes that complete their calls and claim no more. Lives are visited only once another has ended. */
+  retired(): Iterable<number> {
+    const nowMs = this.#deps.now();
+    if (nowMs < this.#nextEndMs) return this.#retired;
+    this.#nextEndMs = Infinity;
+    for (const [lane, { endsAtMs }] of this.#lives) {
+      if (nowMs >= endsAtMs) this.#retired.add(lane);
+      else this.#nextEndMs = Math.min(this.#nextEndMs, endsAtMs);
+    }
+    return this.#retired;
   }
 
   /** Whether a lane completes its calls and claims no more. */

@@ -165,7 +165,7 @@ export type AttemptInFlight = {
   /** What follows if its outcome is unknown: another attempt, or the failure of its call. */
   onLost: "retry" | "fail";
   /** The lease expires then, unless it is held or renewed. In memory only: a restart grants a new term. */
-  expiresAtMs: number;
+  readonly expiresAtMs: number;
   /** Its tokens as its gate counts them; null = an earlier instance of the run has started it. In memory only. */
   gateTokens: GateTokens | null;
   /** Number of the event of its start. */

@@ -373,7 +373,7 @@ export function heartbeat(
   for (const attemptId of attemptIds) {
     const inFlight = state.attempts.get(attemptId);
     if (inFlight === undefined || state.givenUp.reasonOf(attemptId) !== null) stopping.push(attemptId);
-    if (inFlight !== undefined) inFlight.lease.expiresAtMs = Math.max(inFlight.lease.expiresAtMs, nowMs + termMs);
+    if (inFlight !== undefined) state.setLeaseEnd(inFlight.lease, Math.max(inFlight.lease.expiresAtMs, nowMs + termMs));
   }
   return stopping;
 }
@@ -385,18 +385,19 @@ export function heartbeat(
 export function holdLease(state: EngineState, attemptId: string): boolean {
   const lease = state.attempts.get(attemptId)?.lease;
   if (lease === undefined) return false;
-  lease.expiresAtMs = Math.max(lease.expiresAtMs, lease.startedAtMs + lease.target.timeoutMs + LEASE_TTL_MS);
+  state.setLeaseEnd(lease, Math.max(lease.expiresAtMs, lease.startedAtMs + lease.target.timeoutMs + LEASE_TTL_MS));
   return state.givenUp.reasonOf(attemptId) === null;
 }
 
 /** The socket of an executor was lost: it has the time of a reconnect to open another. */
 export function doubtLease(state: EngineState, attemptId: string, nowMs: number): void {
   const lease = state.attempts.get(attemptId)?.lease;
-  if (lease !== undefined) lease.expiresAtMs = Math.min(lease.expiresAtMs, nowMs + FOUND_LEASE_TTL_MS);
+  if (lease !== undefined) state.setLeaseEnd(lease, Math.min(lease.expiresAtMs, nowMs + FOUND_LEASE_TTL_MS));
 }
 
 /** Ends the attempts whose leases have expired: their outcomes are unknown. Returns how many. */
 export function expireLeases(state: EngineState, nowMs: number): number {
+  if (!state.hasExpired(nowMs)) return 0;
   const expired = [...state.attempts.values()].filter(({ lease }) => lease.expiresAtMs <= nowMs);
   for (const inFlight of expired) endUnreported(state, inFlight, LOST, nowMs);
   return expired.length;

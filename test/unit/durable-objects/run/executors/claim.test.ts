@@ -5,7 +5,7 @@ import { LaneStarts } from "../../../../../durable-objects/run/memory/lane-start
 import { PresentExecutors } from "../../../../../durable-objects/run/memory/present.ts";
 import { NOTHING_QUEUED, WaitingExecutors } from "../../../../../durable-objects/run/memory/waiting.ts";
 import { GroupWorkers } from "../../../../../durable-objects/run/memory/workers.ts";
-import { LANE_LIFE_MS } from "../../../../../src/limits.ts";
+import { LANE_LIFE_MS, SIGNALLED_CLAIM_MS } from "../../../../../src/limits.ts";
 import type { ClaimReply } from "../../../../../src/objects/methods/groups.ts";
 import { alike, TestEngine } from "../../../../support/engine.ts";
 
@@ -42,6 +42,8 @@ describe("a lane at its socket", () => {
     run.presentExecutors.replied(0, 2);
     claims(4, true);
     expect([replies, run.presentExecutors.roomOf(0)]).toEqual([[NOTHING_QUEUED], 0]);
+    const restMs = SIGNALLED_CLAIM_MS;
+    expect([restMs - 1, restMs].map((nowMs) => run.presentExecutors.rests(0, nowMs))).toEqual([true, false]);
   });
 
   it("is known to have no room once it is refused because its life has ended", () => {

@@ -89,6 +89,23 @@ describe("lanes that wait at their sockets", () => {
     expect(signalled(10)).toEqual([]);
   });
 
+  it("are signalled again a while after they were refused, as one whose reply was lost: not in a loop", () => {
+    const { run, signalled, end } = makeRun({ attempts: [4], slots: 30, width: 4 });
+    end(0, 1);
+    const told: number[] = [];
+    for (let nowMs = 10; nowMs < 10 + 2 * SIGNALLED_CLAIM_MS; nowMs++) {
+      for (const lane of signalled(nowMs)) {
+        told.push(nowMs);
+        run.presentExecutors.claimed(lane);
+        run.presentExecutors.refused(lane, nowMs);
+      }
+    }
+    expect(told).toEqual([10, 10 + SIGNALLED_CLAIM_MS]);
+    expect(run.presentExecutors.nextLateMs(11)).toBe(10 + 2 * SIGNALLED_CLAIM_MS);
+    run.presentExecutors.closed(0);
+    expect(run.presentExecutors.nextLateMs(11)).toBeNull();
+  });
+
   it("leave the slots of a group to its Worker, until it needs them", () => {
     const { run, signalled, end } = makeRun({ attempts: [4], slots: 30, width: 4 });
     end(0, 1);

@@ -35,9 +35,9 @@ describe("an executor at a socket", () => {
   it("is a lane or a Worker", () => {
     const present = new PresentExecutors();
     present.opened(workerOf(1));
-    expect(present.lanes()).toEqual([]);
+    expect([...present.lanes()]).toEqual([]);
     present.opened(3);
-    expect([present.lanes(), [...present.all()]]).toEqual([[3], [workerOf(1), 3]]);
+    expect([[...present.lanes()], [...present.workers()], present.size]).toEqual([[3], [workerOf(1)], 2]);
   });
 
   it("is known to have room from the reply to its claim until its next, also if its socket is renewed", () => {
