@@ -114,7 +114,19 @@ export type Call = CallRules & {
 type Granted = Permit & { remainingNanoUsd: number | null };
 
 /** The parallel group of a call in flight: known once its window has a second call. */
-type GroupWatch = { readonly id: string | null; end: () => void };
+class GroupWatch {
+  readonly #idNow: () => string | null;
+  readonly end: () => void;
+
+  constructor(idNow: () => string | null, end: () => void = () => undefined) {
+    this.#idNow = idNow;
+    this.end = end;
+  }
+
+  get id(): string | null {
+    return this.#idNow();
+  }
+}
 
 /**
  * Makes a call under a run. Rejects only if the run object is unreachable.
@@ -249,7 +261,7 @@ function targetUnder(rules: ModelRules, facts: CallFacts, config: CallDeps["conf
   const endpoint = neededEndpoint(facts);
   const resolved = targets.get(rules) ?? new Map<string, Target | null>();
   targets.set(rules, resolved);
-  const key = JSON.stringify([endpoint, facts.model]);
+  const key = `${endpoint ?? ""}${facts.model === null ? "" : ` ${facts.model}`}`;
   const before = resolved.get(key);
   if (before !== undefined) return before;
   const found = targetOf(facts.model, rules, config, endpoint);
@@ -265,25 +277,18 @@ function permitInCredit(started: Started & { remainingNanoUsd: number | null }):
   return { ok: true, lease: leaseOf(started), queuedMs: 0, reserved: lease.amounts, ...label, remainingNanoUsd };
 }
 
-const NO_GROUP: GroupWatch = { id: null, end: () => undefined };
+const NO_GROUP = new GroupWatch(() => null);
 
 function watchOf(group: WindowGroup): GroupWatch {
-  return {
-    get id() {
-      return group.id;
-    },
-    end: () => undefined,
-  };
+  return new GroupWatch(() => group.id);
 }
 
 function loneWatch(runId: string, permit: Permit): GroupWatch {
   const call = loneCalls.add(runId, permit);
-  return {
-    get id() {
-      return call.parallelGroupId;
-    },
-    end: () => loneCalls.remove(runId, call),
-  };
+  return new GroupWatch(
+    () => call.parallelGroupId,
+    () => loneCalls.remove(runId, call),
+  );
 }
 
 /** An attempt that ends when the client leaves, and whose timer keeps its lease alive. */

@@ -34,12 +34,9 @@ export async function relayCall(
   recording: Recording | null = null,
 ): Promise<{ end: RelayedCallEnd; usage: CallUsage }> {
   const { facts, shared } = request;
-  const plainFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
-  const callFacts = {
-    ...plainFacts,
-    ...(shared === undefined ? {} : { shared }),
-    ...(recording === null ? {} : { content: recording.content }),
-  };
+  const callFacts = rawCallFactsOf(facts, { model: facts.model, priority: 2, timeoutMs: null });
+  if (shared !== undefined) callFacts.shared = shared;
+  if (recording !== null) callFacts.content = recording.content;
   const { end, usage } = await executeCall(
     // What an upstream stores is written with the settlement, which credit does not carry. The run object has calls wait that share a beginning.
     {

@@ -4,8 +4,8 @@ import type { Result, Router } from "hono/router";
 export class KeptMatches<T> implements Router<T> {
   readonly name = "KeptMatches";
   readonly #router: Router<T>;
-  readonly #kept: ReadonlySet<string>;
-  readonly #matches = new Map<string, Result<T>>();
+  /** What was found, by path and method. */
+  readonly #kept: ReadonlyMap<string, Map<string, Result<T>>>;
 
   /**
    * @param router Answers for all other paths.
@@ -13,21 +13,21 @@ export class KeptMatches<T> implements Router<T> {
    */
   constructor(router: Router<T>, paths: Iterable<string>) {
     this.#router = router;
-    this.#kept = new Set(paths);
+    this.#kept = new Map(Array.from(paths, (path) => [path, new Map<string, Result<T>>()]));
   }
 
   add(method: string, path: string, handler: T): void {
-    this.#matches.clear();
+    for (const matches of this.#kept.values()) matches.clear();
     this.#router.add(method, path, handler);
   }
 
   match(method: string, path: string): Result<T> {
-    if (!this.#kept.has(path) || !METHODS.has(method)) return this.#router.match(method, path);
-    const key = `${method} ${path}`;
-    const known = this.#matches.get(key);
+    const matches = this.#kept.get(path);
+    if (matches === undefined || !METHODS.has(method)) return this.#router.match(method, path);
+    const known = matches.get(method);
     if (known !== undefined) return known;
     const found = this.#router.match(method, path);
-    this.#matches.set(key, found);
+    matches.set(method, found);
     return found;
   }
 }

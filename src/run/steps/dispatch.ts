@@ -639,40 +639,50 @@ export function leaseFor(
   const queuedMs = Math.max(0, nowMs - queuedAtMs);
   const expiresAtMs = nowMs + LEASE_TTL_MS;
   const byLook = lookTokensMax(facts, target.bounds);
-  const ofImages = byLook === null ? {} : { lookTokensMax: byLook };
   const byBytes = byteTokensMax(facts, target.bounds);
-  // An answer that shows no template needs no more of the shape than its row has.
-  const template = { shape: (byBytes === null ? shapeOf : leaseShapeOf)(facts), byteTokensMax: byBytes, ...ofImages };
-  const learned = { priced: priceFactsOf(facts), textSample: textSampleOf(facts), ...template };
-  const gateTokens = gateTokensOf(facts, capTokens);
-  const rest = { gateTokens, startSeq: 0, dedupeKey: facts.dedupeKey ?? null, capTokens, capKind, onLost, ...learned };
-  const lease = { attemptId, slotId, attempt, target, amounts, startedAtMs: nowMs, queuedMs, expiresAtMs, ...rest };
+  const lease: AttemptInFlight = {
+    attemptId,
+    slotId,
+    attempt,
+    target,
+    amounts,
+    startedAtMs: nowMs,
+    queuedMs,
+    expiresAtMs,
+    gateTokens: gateTokensOf(facts, capTokens),
+    startSeq: 0,
+    dedupeKey: facts.dedupeKey ?? null,
+    capTokens,
+    capKind,
+    onLost,
+    priced: priceFactsOf(facts),
+    textSample: textSampleOf(facts),
+    // An answer that shows no template needs no more of the shape than its row has.
+    shape: (byBytes === null ? shapeOf : leaseShapeOf)(facts),
+    byteTokensMax: byBytes,
+  };
+  if (byLook !== null) lease.lookTokensMax = byLook;
   const { schemaRetries, maxTokens: requestedCap, trace } = facts;
-  // The log gives events of slots their labels when it is read.
-  const labels = slotId === null ? labelsOf(facts) : undefined;
-  const isMore = hasCourse(facts);
-  const isLowered = capKind === "budget";
+  if (capKind === "budget") lease.requestedCap = requestedCap;
   const hedge = facts.hedge ?? target.hedge ?? false;
   // Whoever asks that a lost attempt is not made again does not want two.
-  const isHedged = hedge !== false && onLost === "retry";
-  const isPlain =
-    chosenFrom === undefined && schemaRetries === undefined && trace === undefined && labels === undefined;
-  if (isPlain && !isMore && !isLowered && !isHedged) return lease;
-  return {
-    ...lease,
-    ...(isLowered ? { requestedCap } : {}),
-    ...(isHedged ? { hedge } : {}),
-    ...(chosenFrom === undefined ? {} : { chosenFrom }),
-    ...(schemaRetries === undefined ? {} : { schemaRetries }),
-    ...(isMore ? { hasCourse: true as const } : {}),
-    ...(trace === undefined ? {} : { trace }),
-    ...(labels === undefined ? {} : { labels }),
-  };
+  if (hedge !== false && onLost === "retry") lease.hedge = hedge;
+  if (chosenFrom !== undefined) lease.chosenFrom = chosenFrom;
+  if (schemaRetries !== undefined) lease.schemaRetries = schemaRetries;
+  if (hasCourse(facts)) lease.hasCourse = true;
+  if (trace !== undefined) lease.trace = trace;
+  // The log gives events of slots their labels when it is read.
+  const labels = slotId === null ? labelsOf(facts) : undefined;
+  if (labels !== undefined) lease.labels = labels;
+  return lease;
 }
 
 /** Without absent fields: few calls have one, and a lease is part of a row that is rewritten often. */
 function priceFactsOf({ cacheTtl, serviceTier }: CallFacts): PriceFacts {
-  return { ...(cacheTtl === undefined ? {} : { cacheTtl }), ...(serviceTier === undefined ? {} : { serviceTier }) };
+  const facts: PriceFacts = {};
+  if (cacheTtl !== undefined) facts.cacheTtl = cacheTtl;
+  if (serviceTier !== undefined) facts.serviceTier = serviceTier;
+  return facts;
 }
 
 /** What an executor needs to know of its attempt. `shared`: the trace of its slot's group. */

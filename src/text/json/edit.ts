@@ -25,18 +25,32 @@ export function editJson(bytes: Uint8Array, object: JsonObject, edits: readonly 
 export function applyPatches(bytes: Uint8Array, patches: readonly Patch[]): Uint8Array {
   if (patches.length === 0) return bytes;
   // Room for three bytes a character, so that each text is encoded in its final position.
-  const size = patches.reduce((sum, { start, end, text }) => sum + text.length * 3 - (end - start), bytes.length);
+  let size = bytes.length;
+  for (const { start, end, text } of patches) size += text.length * 3 - (end - start);
   const edited = new Uint8Array(size);
   let read = 0;
   let written = 0;
   for (const { start, end, text } of patches) {
     edited.set(bytes.subarray(read, start), written);
-    written += start - read;
-    written += encoder.encodeInto(text, edited.subarray(written)).written;
+    written = writeText(text, edited, written + start - read);
     read = end;
   }
   edited.set(bytes.subarray(read), written);
   return edited.subarray(0, written + bytes.length - read);
+}
+
+/** Up to so many characters are written one by one: an encoder, and its view of the bytes, cost more. */
+const SHORT_CHARS = 64;
+
+/** Writes a text, and returns where it ends. */
+function writeText(text: string, bytes: Uint8Array, start: number): number {
+  let isAscii = text.length <= SHORT_CHARS;
+  for (let at = 0; at < text.length && isAscii; at++) {
+    const code = text.charCodeAt(at);
+    isAscii = code < 0x80;
+    bytes[start + at] = code;
+  }
+  return start + (isAscii ? text.length : encoder.encodeInto(text, bytes.subarray(start)).written);
 }
 
 /** The change of one member of an object: a new value, its removal (null), or edits inside it. */
@@ -44,23 +58,23 @@ type Change = { json: string | null } | { inside: JsonEdit[] };
 
 function patchesOf(bytes: Uint8Array, object: JsonObject, edits: readonly JsonEdit[]): Patch[] {
   const changes = changesOf(edits);
-  const removed = new Set<string>();
+  const removed: string[] = [];
   const patches: Patch[] = [];
   const added: string[] = [];
   for (const [name, change] of changes) {
     const found = member(object, name);
     const json = "inside" in change ? nestedPatches(bytes, found, change.inside, patches) : change.json;
     if (json === undefined) continue;
-    if (json === null) removed.add(name);
+    if (json === null) removed.push(name);
     else if (found === null) added.push(`${JSON.stringify(name)}:${json}`);
     else patches.push({ start: found.start, end: found.end, text: json });
   }
-  if (removed.size > 0) patches.push(...removals(object.members, removed));
+  if (removed.length > 0) patches.push(...removals(object.members, removed));
   patches.sort((a, b) => a.start - b.start);
   if (added.length > 0) {
     // Behind the last member, even if that one is removed: its removal ends there.
     const end = object.members.at(-1)?.end ?? object.start + 1;
-    const isFirst = object.members.every(({ name }) => removed.has(name));
+    const isFirst = object.members.every(({ name }) => removed.includes(name));
     patches.push({ start: end, end, text: `${isFirst ? "" : ","}${added.join(",")}` });
   }
   return patches;
@@ -69,14 +83,13 @@ function patchesOf(bytes: Uint8Array, object: JsonObject, edits: readonly JsonEd
 function changesOf(edits: readonly JsonEdit[]): Map<string, Change> {
   const changes = new Map<string, Change>();
   for (const { path, json } of edits) {
-    const [name, ...rest] = path;
-    const [next, ...further] = rest;
+    const [name, next] = path;
     if (next === undefined) {
       changes.set(name, { json });
       continue;
     }
     const earlier = changes.get(name);
-    const inner: JsonEdit = { path: [next, ...further], json };
+    const inner: JsonEdit = { path: [next, ...path.slice(2)], json };
     if (earlier !== undefined && "inside" in earlier) earlier.inside.push(inner);
     else changes.set(name, { inside: [inner] });
   }
@@ -104,11 +117,11 @@ const EMPTY_OBJECT = encoder.encode("{}");
 const EMPTY: JsonObject = { start: 0, end: 2, members: [], duplicate: null };
 
 /** Each removal includes one comma: the one before, or the one behind if no member before it is kept. */
-function removals(members: readonly JsonMember[], removed: ReadonlySet<string>): Patch[] {
+function removals(members: readonly JsonMember[], removed: readonly string[]): Patch[] {
   const patches: Patch[] = [];
   let keptBefore = false;
   for (const [at, { name, keyStart, end }] of members.entries()) {
-    if (!removed.has(name)) keptBefore = true;
+    if (!removed.includes(name)) keptBefore = true;
     else if (keptBefore) patches.push({ start: members[at - 1]?.end ?? keyStart, end, text: "" });
     else patches.push({ start: keyStart, end: members[at + 1]?.keyStart ?? end, text: "" });
   }

@@ -46,7 +46,9 @@ export function callFactsOf(read: Pick<RequestFacts, ReadFact>, chosen: Chosen):
 
 /** The facts of a request that is sent as its client wrote it. */
 export function rawCallFactsOf(read: Pick<RequestFacts, ReadFact>, chosen: Chosen): CallFacts {
-  return { ...callFactsOf(read, chosen), isRaw: true };
+  const facts = callFactsOf(read, chosen);
+  facts.isRaw = true;
+  return facts;
 }
 
 /** Merges the facts of two parts of one request: its settings and its messages. */

@@ -2,7 +2,7 @@
 import type { Usage } from "../../../call.ts";
 import { readAnthropicUsage } from "../usage/anthropic.ts";
 import { nextMember, OPEN_OBJECT, QUOTE, skipSpace } from "../../../text/json/grammar.ts";
-import { spells } from "../../../text/json/key.ts";
+import { shortText, spells } from "../../../text/json/key.ts";
 import type { Endpoint } from "../../../call.ts";
 import { tryParse } from "../../../text/json/parse.ts";
 import { isRecord } from "../../../text/json/record.ts";
@@ -140,5 +140,9 @@ function name(fields: AnswerFields, field: string): string | null {
 
 function value(fields: AnswerFields, field: string): unknown {
   const json = fields.get(field);
-  return json === undefined ? undefined : tryParse(utf8.decode(json));
+  if (json === undefined) return undefined;
+  const last = json.length - 1;
+  const isText = last > 0 && json[0] === QUOTE && json[last] === QUOTE;
+  // Most are names, which repeat.
+  return (isText ? shortText(json, 1, last) : null) ?? tryParse(utf8.decode(json));
 }

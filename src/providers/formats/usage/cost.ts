@@ -1,5 +1,5 @@
 /** Sets the cost of an answer; all other bytes stay as they were. */
-import { editJson } from "../../../text/json/edit.ts";
+import { applyPatches } from "../../../text/json/edit.ts";
 import { member, numberOf, readObject, type JsonObject } from "../../../text/json/scan.ts";
 
 /**
@@ -12,5 +12,8 @@ export function fillCost(bytes: Uint8Array, answer: JsonObject, costUsd: number)
   if (usage === null) return bytes;
   const named = member(usage, "cost");
   if (named?.kind === "number" && numberOf(bytes, named) === costUsd) return bytes;
-  return editJson(bytes, usage, [{ path: ["cost"], json: JSON.stringify(costUsd) }]);
+  if (named !== null) return applyPatches(bytes, [{ start: named.start, end: named.end, text: String(costUsd) }]);
+  const last = usage.members.at(-1);
+  const at = last?.end ?? usage.start + 1;
+  return applyPatches(bytes, [{ start: at, end: at, text: `${last === undefined ? "" : ","}"cost":${costUsd}` }]);
 }
