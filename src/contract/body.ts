@@ -32,12 +32,11 @@ export async function parseBody(request: Request, room: BodyRoom): Promise<Parse
 }
 
 /** The bytes of a body whose content type is JSON. A missing content type counts as JSON: short scripts send none. */
-export async function readJsonBytes(request: Request, room: BodyRoom): Promise<Parsed<Uint8Array>> {
+export function readJsonBytes(request: Request, room: BodyRoom): Promise<Parsed<Uint8Array>> {
   const type = mediaType(request);
-  if (type !== "" && !JSON_TYPE.test(type)) {
-    return { ok: false, reason: { reason: "unsupported_media_type", got: type, expected: "application/json" } };
-  }
-  return await readBytes(request, room);
+  if (type === "" || JSON_TYPE.test(type)) return readBytes(request, room);
+  const reason: Reason = { reason: "unsupported_media_type", got: type, expected: "application/json" };
+  return Promise.resolve({ ok: false, reason });
 }
 
 /** Why a body is nested too deep to be parsed, or has too many values for that; null if neither. `valuesMax`: Infinity = any number. */

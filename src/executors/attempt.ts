@@ -245,12 +245,12 @@ function unbound({ name }: Upstream): Reason {
 }
 
 /** The upstream with a key that can be sent. Nothing is sent to a tape, so nothing is fetched for it. */
-async function readyOf(upstream: Upstream, owner: object): Promise<ReadyUpstream> {
-  if (upstream.cassette?.mode === "replay") return { ok: true, upstream };
+function readyOf(upstream: Upstream, owner: object): Promise<ReadyUpstream> {
+  if (upstream.cassette?.mode === "replay") return Promise.resolve({ ok: true, upstream });
   if (kindOf(upstream).sends === "binding" && upstream.bound?.binding === undefined) {
-    return { ok: false, reason: unbound(upstream), retryable: false };
+    return Promise.resolve({ ok: false, reason: unbound(upstream), retryable: false });
   }
-  return await accessTokens.ready(upstream, owner);
+  return accessTokens.ready(upstream, owner);
 }
 
 /** The outcome of an attempt without a key that could be sent. It costs nothing. */

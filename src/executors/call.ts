@@ -273,8 +273,15 @@ function targetUnder(rules: ModelRules, facts: CallFacts, config: CallDeps["conf
 
 function permitInCredit(started: Started & { remainingNanoUsd: number | null }): { ok: true } & Granted {
   const { lease, group, remainingNanoUsd } = started;
-  const label = { parallelGroupId: group.id, windowOpenedAtMs: null };
-  return { ok: true, lease: leaseOf(started), queuedMs: 0, reserved: lease.amounts, ...label, remainingNanoUsd };
+  return {
+    ok: true,
+    lease: leaseOf(started),
+    queuedMs: 0,
+    reserved: lease.amounts,
+    parallelGroupId: group.id,
+    windowOpenedAtMs: null,
+    remainingNanoUsd,
+  };
 }
 
 const NO_GROUP = new GroupWatch(() => null);

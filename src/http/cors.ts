@@ -34,10 +34,10 @@ const EXPOSED = [
 const MAX_AGE_S = 7_200;
 
 /** No credentials mode: a page sends its run token in a header of its own, never a cookie. */
-export async function crossOrigin(c: Context<AppEnv>, next: Next): Promise<Response | void> {
+export function crossOrigin(c: Context<AppEnv>, next: Next): Promise<Response | void> {
   const parsed = configOf(c.env);
   const origins = parsed.ok ? parsed.config.corsOrigins : [];
-  if (origins.length === 0 || c.req.header("origin") === undefined) return await next();
+  if (origins.length === 0 || c.req.header("origin") === undefined) return next();
   const handler = cors({
     origin: (origin) => originOf(origins, origin),
     // A browser names each header, and SDKs send many: every header that it names is allowed.
@@ -45,7 +45,7 @@ export async function crossOrigin(c: Context<AppEnv>, next: Next): Promise<Respo
     exposeHeaders: EXPOSED,
     maxAge: MAX_AGE_S,
   });
-  return await handler(c, next);
+  return handler(c, next);
 }
 
 function originOf(origins: readonly string[], origin: string): string | null {

@@ -96,7 +96,7 @@ export function mountRoutes(app: Hono<AppEnv>, deps: MountDeps): void {
     app.on(
       route.method,
       [patternOf(route)],
-      guarded(route, async (c) => await handler(c, app), deps),
+      guarded(route, (c) => handler(c, app), deps),
     );
   }
 }
@@ -120,9 +120,10 @@ export function guardsOf(route: Route): Guard[] {
 }
 
 type Answer = (c: Context<AppEnv>) => Promise<Response>;
+type Handling = (c: Context<AppEnv>) => Response | Promise<Response>;
 
 /** The handler behind its guards, as one entry of the router: each entry that a request passes costs it a turn, and every start some time. */
-function guarded(route: Route, handler: Answer, { now, failed }: MountDeps): Answer {
+function guarded(route: Route, handler: Handling, { now, failed }: MountDeps): Answer {
   const guards: ReadonlySet<Guard> = new Set(guardsOf(route));
   const isForOthers = guards.has("others");
   /** A failure of the handler is an answer of the run, too. */

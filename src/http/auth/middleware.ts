@@ -21,7 +21,7 @@ export async function authenticate(c: Context<AppEnv>, now: number): Promise<voi
   const parsed = configOf(c.env);
   if (!parsed.ok) throw new Refusal(parsed.reason);
   const { config } = parsed;
-  const keys = await keysOf(config);
+  const keys = known.get(config) ?? (await keysOf(config));
   c.set("config", config);
   c.set("keys", keys);
   c.set("principal", await principalOf(requireCredential(c), keys, { now, route: c.get("route"), path: c.req.path }));
@@ -42,7 +42,7 @@ export function refuseViewers(c: Context<AppEnv>): void {
 export async function isReader(c: Context<AppEnv>, config: Config): Promise<boolean> {
   const credential = credentialOf({ path: c.req.path, header: (name) => c.req.header(name) });
   if (credential === null || !credentialsOf(config).ok) return false;
-  return (await holderOf(credential, await keysOf(config))) !== null;
+  return (await holderOf(credential, known.get(config) ?? (await keysOf(config)))) !== null;
 }
 
 /** The run that a request acts for: the token's own, or the one that the operator names in `x-fanout-run`. */
@@ -61,12 +61,10 @@ export function requireRun(c: Context<AppEnv>): string {
   throw new Refusal({ reason: "invalid_request", message, param: RUN_HEADER });
 }
 
-// Values, not promises: the runtime drops a promise that one request made and another awaits.
+/** The keys of configurations. Values, not promises: the runtime drops a promise that one request made and another awaits. */
 const known = new WeakMap<Config, Keys>();
 
 async function keysOf(config: Config): Promise<Keys> {
-  const ready = known.get(config);
-  if (ready !== undefined) return ready;
   const secrets = credentialsOf(config);
   if (!secrets.ok) throw new Refusal(secrets.reason);
   const keys = await makeKeys(secrets.credentials);

@@ -7,13 +7,12 @@ import { requireRun } from "../auth/middleware.ts";
 import type { AppEnv } from "../context.ts";
 import { inSlices, pause } from "../../text/bytes/slices.ts";
 import { readJsonBytes } from "../../contract/body.ts";
-import type { SharedPrefix } from "../../call.ts";
 import { Refusal, type Reason } from "../../errors.ts";
 import { relayCall } from "../../executors/relayed-call.ts";
 import { RELAY_QUEUE_MS_MAX, RELAY_RETRY_AFTER_MS } from "../../limits.ts";
 import { BETA_HEADER } from "../../providers/formats/request/betas.ts";
 import { markedBeginning } from "../../providers/formats/request/marked-beginning.ts";
-import { requestReading, withBetas, type Endpoint, type RequestFacts } from "../../providers/formats/request/read.ts";
+import { requestReading, withBetas, type Endpoint } from "../../providers/formats/request/read.ts";
 import { spentBefore, spentOf } from "../replies/usage.ts";
 import { relayedContent } from "../../recordings/content.ts";
 import { RunCaller } from "../../objects/clients/caller.ts";
@@ -48,7 +47,9 @@ async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> 
   const waitUntil = (promise: Promise<unknown>): void => c.executionCtx.waitUntil(promise);
   const recording = await recordingOf(c, runId);
   const request = { bytes: body.value, facts: facts.value, query: queryOf(c) };
-  const shared = await sharedBeginning(endpoint, body.value, facts.value);
+  const { cacheTtl, object } = facts.value;
+  // The beginning that the client has marked for the provider's cache.
+  const shared = cacheTtl === null ? null : await inSlices(markedBeginning(endpoint, body.value, object), pause);
   const relaying = relayCall(
     { ...request, header: (name) => c.req.header(name), ...(shared === null ? {} : { shared }) },
     {
@@ -78,12 +79,10 @@ async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> 
     case "answered": {
       const requestId = c.get("requestId");
       // All headers at once, as of /query: each one set later copies the answer, or costs as much as the first five.
-      const headers: Record<string, string> = {
-        ...end.headers,
-        "x-request-id": requestId,
-        "x-fanout-run": runId,
-        "x-fanout-budget-remaining-usd": remainingUsdText(usage.remainingNanoUsd),
-      };
+      const headers: Record<string, string> = { ...end.headers };
+      headers["x-request-id"] = requestId;
+      headers["x-fanout-run"] = runId;
+      headers["x-fanout-budget-remaining-usd"] = remainingUsdText(usage.remainingNanoUsd);
       if (isAnthropicPath(c.req.path)) headers["request-id"] = requestId;
       if (end.cappedBy !== undefined) headers["x-fanout-capped-by"] = end.cappedBy;
       if (end.upstream !== undefined) headers["x-fanout-upstream"] = end.upstream;
@@ -92,15 +91,6 @@ async function relay(c: Context<AppEnv>, endpoint: Endpoint): Promise<Response> 
       return response;
     }
   }
-}
-
-/** The beginning that the client has marked for the provider's cache; null = none. */
-async function sharedBeginning(
-  endpoint: Endpoint,
-  bytes: Uint8Array,
-  { cacheTtl, object }: RequestFacts,
-): Promise<SharedPrefix | null> {
-  return cacheTtl === null ? null : await inSlices(markedBeginning(endpoint, bytes, object), pause);
 }
 
 /** The hash of what decides the answer of a request: its bytes, and the headers that change what an upstream does. */

@@ -145,3 +145,18 @@ describe("editJson", () => {
     expect(applyPatches(bytes, [])).toBe(bytes);
   });
 });
+
+describe("applyPatches", () => {
+  it.each(["", "1", "x".repeat(64), "x".repeat(65), "ä", `${"x".repeat(63)}ä`, "x𝒳", "🙂".repeat(40)])(
+    "puts %j where other bytes were",
+    (text) => {
+      const patches = [
+        { start: 1, end: 3, text },
+        { start: 3, end: 3, text },
+        { start: 4, end: 5, text: "" },
+      ];
+      const patched = applyPatches(encoder.encode("abcdefg"), patches);
+      expect(decoder.decode(patched)).toBe(`a${text}${text}dfg`);
+    },
+  );
+});
