@@ -47,7 +47,8 @@ export const FORMATTERS: readonly Formatter[] = [
       ["java", "-version"],
       ["test", "-e", JAVA_JAR],
     ],
-    run: ["java", "-jar", JAVA_JAR, "-"],
+    // It ends before code is worth compiling twice.
+    run: ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-jar", JAVA_JAR, "-"],
     files: ["stubs/java/Fanout.java", "test/stubs/drivers/java.java"],
   },
   {

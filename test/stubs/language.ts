@@ -46,7 +46,7 @@ export function missingOf({ needs }: Pick<Language, "needs">): string | null {
 }
 
 /** Builds a language's driver. Throws with the compiler's output. */
-export function buildDriver(language: Language, folder: string): void {
+export function buildDriver(language: Pick<Language, "build" | "env">, folder: string): void {
   for (const [command, ...args] of language.build?.(folder) ?? []) {
     const env = { ...bare(), ...language.env?.(folder) };
     const { status, stdout, stderr } = spawnSync(command, args, { cwd: ROOT, env, encoding: "utf8" });

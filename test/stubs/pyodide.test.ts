@@ -1,15 +1,26 @@
 /** What only the Pyodide stub has: calls that block in a worker, and settings from a page. */
 import { spawn } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
 import type { ServerResponse } from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { sendJson, startScriptedGateway, type ScriptedGateway, type Seen } from "../support/scripted-gateway.ts";
 import { reportLeftOut } from "../support/left-out.ts";
-import { missingOf, PYODIDE, ROOT, RUNTIMES } from "./language.ts";
+import { buildDriver, missingOf, PYODIDE, ROOT, RUNTIMES } from "./language.ts";
 
 const missing = missingOf({ needs: [PYODIDE] });
 reportLeftOut("the stub for Pyodide beyond the script for all stubs", missing === null ? null : "Pyodide");
+
+/** Where the driver writes a snapshot of the started Pyodide, of which each program starts in a third of the processor time. */
+let folder = "";
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "fanout-pyodide-"));
+  const driver = join(ROOT, "test/stubs/drivers/pyodide.mjs");
+  if (missing === null) buildDriver({ build: () => [[process.execPath, driver, folder]] }, folder);
+});
+afterAll(() => rm(folder, { recursive: true, force: true }));
 
 type Environment = "worker" | "page" | "elsewhere";
 
@@ -28,7 +39,8 @@ async function pyodide(
   const started = await startScriptedGateway(answer);
   gateway = started;
   const host = join(ROOT, "test/support/pyodide-host.mjs");
-  const args = [host, join(ROOT, "stubs/pyodide/fanout_pyodide.py"), ...(place === "elsewhere" ? [] : [place])];
+  const files = [join(folder, "pyodide.snapshot"), join(ROOT, "stubs/pyodide/fanout_pyodide.py")];
+  const args = [host, ...files, ...(place === "elsewhere" ? [] : [place])];
   const { PATH = "" } = process.env;
   const variables = { PATH, FANOUT_RUNTIMES: RUNTIMES, FANOUT_URL: started.url, FANOUT_TOKEN: "run-token", ...env };
   const child = spawn(process.execPath, args, { env: variables, stdio: "pipe" });

@@ -1,7 +1,7 @@
 /**
  * Runs a Python program from standard input in the Pyodide in FANOUT_RUNTIMES, with the stub importable, and prints what
- * its `main` returns as JSON. `node pyodide-host.mjs STUB [worker | page]`: as a browser's worker it has an
- * XMLHttpRequest that blocks; as a page a document as well.
+ * its `main` returns as JSON. `node pyodide-host.mjs SNAPSHOT STUB [worker | page]`, with a snapshot as the driver of the stub writes it: as
+ * a browser's worker it has an XMLHttpRequest that blocks; as a page a document as well.
  */
 import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
@@ -9,11 +9,13 @@ import { createRequire } from "node:module";
 import { text } from "node:stream/consumers";
 import { pathToFileURL } from "node:url";
 
-const [stub = "", place] = process.argv.slice(2);
+const [snapshot = "", stub = "", place] = process.argv.slice(2);
 const installed = createRequire(`${process.env.FANOUT_RUNTIMES ?? ""}/node_modules/`);
 const { loadPyodide } = await import(pathToFileURL(installed.resolve("pyodide/pyodide.mjs")).href);
 const variables = Object.entries(process.env).filter(([name]) => /^(FANOUT|GATEWAY)_/.test(name));
-const pyodide = await loadPyodide({ env: { HOME: "/home/pyodide", ...Object.fromEntries(variables) } });
+const pyodide = await loadPyodide({ _loadSnapshot: await readFile(snapshot) });
+// The snapshot has the variables of the process that wrote it.
+pyodide.globals.set("variables", pyodide.toPy(Object.fromEntries(variables)));
 
 /**
  * A worker's blocking request, made by another process while this one is blocked. The timeout counts from the request: that
@@ -55,7 +57,7 @@ fetch("data:,").then(async () => {
 if (place !== undefined) globalThis.XMLHttpRequest = XMLHttpRequest;
 if (place === "page") globalThis.document = {};
 pyodide.FS.writeFile("/home/pyodide/fanout_pyodide.py", await readFile(stub));
-pyodide.runPython("import sys; sys.path.insert(0, '/home/pyodide')");
+pyodide.runPython("import os, sys; os.environ.update(variables); sys.path.insert(0, '/home/pyodide')");
 const program = `import asyncio, json\nfrom fanout_pyodide import *\n${await text(process.stdin)}`;
 const printed = await pyodide.runPythonAsync(`${program}\njson.dumps(await main())`);
 process.stdout.write(printed, () => process.exit(0));
