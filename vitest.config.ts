@@ -11,6 +11,7 @@ import { ROOT } from "./scripts/root.ts";
 import { isIntended } from "./test/support/intended-errors.ts";
 import { LeftToOthers } from "./test/support/left-to-others.ts";
 import { objectVars } from "./test/support/object-vars.ts";
+import { ShortFilesLast } from "./test/support/short-files-last.ts";
 
 const COMPATIBILITY_DATE = "2026-11-01";
 const COMPATIBILITY_FLAGS = ["enable_request_signal"];
@@ -43,17 +44,24 @@ const upstreamWorker = {
 
 /**
  * Projects that see the gateway, and programs around it, from outside. Their times are for a busy machine: no test waits
- * for one to be over. Files of a process share its modules and the bundle of the gateway; each has gateways of its own.
+ * for one to be over. Files of a process share its modules, and all share the bundle of the gateway; each has gateways of its own.
  */
-const outside = { testTimeout: 120_000, hookTimeout: 120_000, expect: { poll: { timeout: 30_000 } }, isolate: false };
+const outside = {
+  globalSetup: ["test/setup/bundle.ts"],
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
+  expect: { poll: { timeout: 30_000 } },
+  isolate: false,
+};
 
 /** The message of a failure, which may be all that is left of it, says what was found and not that it was an object. */
 const telling = { chaiConfig: { truncateThreshold: 2_000 } };
 
 export default defineConfig({
   test: {
-    // Tests of timers, leases and restarts mostly wait: one file more than there are cores costs none of them anything.
-    maxWorkers: Math.max(2, availableParallelism() + 1),
+    // Tests of timers, leases and restarts mostly wait: with two files more than there are cores, a core is hardly ever idle.
+    maxWorkers: availableParallelism() + 2,
+    sequence: { sequencer: ShortFilesLast },
     // The output tells of no error that a test makes on purpose.
     onConsoleLog: (log) => !isIntended(log),
     reporters: [

@@ -161,7 +161,7 @@ async function exampleWorker(programMs: number) {
 async function gatewayWorker(plan: LocalPlan, vars: LocalPlan["vars"]) {
   return {
     name: plan.name,
-    modules: [{ type: "ESModule" as const, path: "gateway.mjs", contents: await bundled("src/index.ts") }],
+    modules: [{ type: "ESModule" as const, path: "gateway.mjs", contents: await bundled() }],
     compatibilityDate: plan.compatibilityDate,
     compatibilityFlags: [...plan.compatibilityFlags],
     durableObjects: Object.fromEntries(

@@ -11,6 +11,7 @@ import { fileURLToPath } from "node:url";
 import { z } from "zod";
 import { capnpConfig } from "./capnp-config.ts";
 import { bundleWorker } from "../../scripts/local/bundle.ts";
+import { BUNDLE_FILE, ENTRY_POINT } from "./shared-bundle.ts";
 import { serveWorkerd } from "./workerd.ts";
 
 /** A bundled gateway of a commit. */
@@ -97,7 +98,7 @@ export async function startGateway(options: GatewayOptions = {}): Promise<Gatewa
 }
 
 /** The gateway of this checkout. */
-export async function presentVersion(entryPoint = "src/index.ts"): Promise<Version> {
+export async function presentVersion(entryPoint?: string): Promise<Version> {
   const script = await bundled(entryPoint);
   return { script, wranglerToml: await readFile(join(ROOT, "wrangler.toml"), "utf8") };
 }
@@ -128,11 +129,13 @@ export function send(url: string, { json, token, ...init }: GatewayRequest = {})
 
 const bundles = new Map<string, Promise<string>>();
 
-/** The Worker at `entryPoint` as one module. Bundled once per process: all gateways of a process are of the same source. */
-export function bundled(entryPoint: string): Promise<string> {
+/** The Worker at `entryPoint` as one module. Bundled at most once per process: all gateways of a process are of the same source. */
+export function bundled(entryPoint = ENTRY_POINT): Promise<string> {
   const known = bundles.get(entryPoint);
   if (known) return known;
-  const bundle = bundleWorker(entryPoint, { root: ROOT }).then(({ code }) => code);
+  const file = process.env[BUNDLE_FILE];
+  const isThere = file !== undefined && entryPoint === ENTRY_POINT;
+  const bundle = isThere ? readFile(file, "utf8") : bundleWorker(entryPoint, { root: ROOT }).then(({ code }) => code);
   bundles.set(entryPoint, bundle);
   return bundle;
 }

@@ -23,7 +23,7 @@ export type R2GatewayOptions = GatewayOptions & { hasWorkflows?: boolean };
 
 /** Starts a gateway and waits until it listens. Of the options, `workerdArgs` means nothing here. */
 export async function startR2Gateway(options: R2GatewayOptions = {}): Promise<Gateway> {
-  const script = await bundled(options.entryPoint ?? "src/index.ts");
+  const script = await bundled(options.entryPoint);
   const wranglerToml = await readFile(WRANGLER_TOML, "utf8");
   const scratchDir = await mkdtemp(join(tmpdir(), "fanout-r2-"));
   const dataDir = options.dataDir ?? join(scratchDir, "data");
