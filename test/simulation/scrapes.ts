@@ -2,8 +2,11 @@
 import { BROKEN, LEFT } from "./worker.ts";
 import { ADMIN_KEY, type World } from "./world.ts";
 
+/** Whom it reads. */
+type Read = Pick<World, "request">;
+
 /** The dollars of all runs by `/metrics`, nano-USD; null = it did not reply, or says that something is missing in the reply. */
-async function read(world: World): Promise<number | null> {
+async function read(world: Read): Promise<number | null> {
   const reply = await world.request({ method: "GET", path: "/metrics", token: ADMIN_KEY });
   if (reply === BROKEN || reply === LEFT || reply.status !== 200) return null;
   const { text } = reply;
@@ -13,20 +16,24 @@ async function read(world: World): Promise<number | null> {
 }
 
 export class Scrapes {
-  readonly #world: World;
+  readonly #world: Read;
   readonly #violated: (what: string) => void;
   #shownNanoUsd = 0;
 
-  constructor(world: World, violated: (what: string) => void) {
+  constructor(world: Read, violated: (what: string) => void) {
     this.#world = world;
     this.#violated = violated;
   }
 
-  /** Reads once; what was shown before never becomes less. */
+  /**
+   * Reads once; what was shown before never becomes less. Looks may overlap: one shows what a gate had when it read that gate, which
+   * may be less than another look was shown that began later and ended sooner.
+   */
   async look(): Promise<void> {
+    const shownNanoUsd = this.#shownNanoUsd;
     const nanoUsd = await read(this.#world);
     if (nanoUsd === null) return;
-    if (nanoUsd < this.#shownNanoUsd) this.#violated(`/metrics shows ${nanoUsd} after ${this.#shownNanoUsd} nano-USD`);
+    if (nanoUsd < shownNanoUsd) this.#violated(`/metrics shows ${nanoUsd} after ${shownNanoUsd} nano-USD`);
     this.#shownNanoUsd = Math.max(this.#shownNanoUsd, nanoUsd);
   }
 
