@@ -315,10 +315,12 @@ export class RunLog {
   #lastSeq: number;
   /** Events that are in no row of the log, oldest first. */
   #pending: LoggedEvent[];
-  /** The first of them as the lines of a tail. */
-  #tail: string[] = [];
-  /** How many of these events are in tails that are stored. */
+  /** The first of them as a tail: their lines, which are joined once, although a tail is written with every turn. */
+  #tail = "";
+  #tailEvents = 0;
+  /** How many of these events are in tails that are stored, and how much of the tail that is, in characters. */
   #inTails: number;
+  #inTailsChars = 0;
   /** Events as JSON, for the rows of the log, at their places in `#pending`. */
   #texts: (string | undefined)[] = [];
   #tailChars = 0;
@@ -372,7 +374,8 @@ export class RunLog {
   /** Characters of the events that no stored tail has, a line each. */
   get newTailChars(): number {
     this.#extendTail();
-    return this.#tail.slice(this.#inTails).reduce((chars, line) => chars + line.length + 1, 0);
+    const events = this.#tailEvents - this.#inTails;
+    return events <= 0 ? 0 : this.#tail.length - this.#newAt + 1;
   }
 
   /**
@@ -384,12 +387,18 @@ export class RunLog {
     if (asRows || (!carrier && this.#urgent)) return { rows: this.take(), tail: null };
     if (!carrier || !this.pending) return { rows: null, tail: null };
     this.#extendTail();
-    if (this.#tail.length >= LOG_TAIL_EVENTS_MAX || this.#tailChars >= LOG_TAIL_CHARS_MAX)
+    if (this.#tailEvents >= LOG_TAIL_EVENTS_MAX || this.#tailChars >= LOG_TAIL_CHARS_MAX)
       return { rows: this.take(), tail: null };
     this.#urgent = false;
-    const tail = isPart ? this.#tail.slice(this.#inTails) : this.#tail;
-    this.#inTails = this.#tail.length;
-    return { rows: null, tail: tail.length === 0 ? null : tail.join("\n") };
+    const tail = isPart ? this.#tail.slice(this.#newAt) : this.#tail;
+    this.#inTails = this.#tailEvents;
+    this.#inTailsChars = this.#tail.length;
+    return { rows: null, tail: tail === "" ? null : tail };
+  }
+
+  /** Where in the tail the first event begins that no stored tail has, behind the end of the line before. */
+  get #newAt(): number {
+    return this.#inTailsChars === 0 ? 0 : this.#inTailsChars + 1;
   }
 
   /** All events that no row of the log has, to be written as such; null if there are none. */
@@ -399,8 +408,10 @@ export class RunLog {
     const texts = this.#texts;
     this.#pending = [];
     this.#texts = [];
-    this.#tail = [];
+    this.#tail = "";
+    this.#tailEvents = 0;
     this.#inTails = 0;
+    this.#inTailsChars = 0;
     this.#tailChars = 0;
     this.#urgent = false;
     return { lastSeq: this.#lastSeq, events, texts };
@@ -409,11 +420,13 @@ export class RunLog {
   /** Each event is turned into text once, although a tail is written with every turn. */
   #extendTail(): void {
     const firstSeq = this.#lastSeq - this.#pending.length + 1;
-    for (let at = this.#tail.length; at < this.#pending.length; at++) {
+    for (let at = this.#tailEvents; at < this.#pending.length; at++) {
       const text = (this.#texts[at] ??= JSON.stringify(this.#pending[at]));
       const line = `[${firstSeq + at},${text}]`;
-      this.#tail.push(line);
+      this.#tail += at === 0 ? line : `\n${line}`;
       this.#tailChars += line.length;
+      if (at < this.#inTails) this.#inTailsChars = this.#tail.length;
     }
+    this.#tailEvents = this.#pending.length;
   }
 }
