@@ -1,5 +1,5 @@
 /** Bodies of a large batch in R2: read ahead of dispatch, after every kind of restart, and deleted with their run. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { LEASE_TTL_MS, ROW_BODIES_CHARS_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
@@ -7,7 +7,7 @@ import { RunObject } from "../../src/index.ts";
 import type { SlotView } from "../../src/objects/methods/groups.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, pagesOf } from "../support/objects-direct.ts";
+import { crash, evict, pagesOf } from "../support/objects-direct.ts";
 import { keyed, openAsync } from "../support/objects-group.ts";
 import { ringUntil } from "../support/objects-tree.ts";
 import { expectWhole, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
@@ -53,7 +53,7 @@ describe("a batch with more than a few megabytes of prompts", () => {
 
   it.each([
     ["crashes", (run: TestRun) => crash(run.object)],
-    ["is evicted", (run: TestRun) => evictDurableObject(run.object)],
+    ["is evicted", (run: TestRun) => evict(run.object)],
   ])("ends each slot once if its object %s in between", { tags: ["slow"] }, async (how, happens) => {
     const key = how.replace(" ", "-");
     const run = await openRun({ max_parallel: 4 });

@@ -1,5 +1,4 @@
 /** Requests for child runs that wait for room in their parent: who is next, who left, and what a crash takes. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { CAPACITY_GRACE_MS, CAPACITY_WAITERS_MAX } from "../../src/limits.ts";
 import { env } from "cloudflare:workers";
@@ -7,7 +6,7 @@ import { newRunId } from "../../src/objects/address.ts";
 import type { OpenChildReply } from "../../src/objects/methods/runs.ts";
 import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 import { openedBy, openRun, type TestRun } from "../support/objects-run.ts";
 import { childRows, holdsNothing, ringUntil } from "../support/objects-tree.ts";
 import { NOTHING_ASKED } from "../support/tree-run.ts";
@@ -161,7 +160,7 @@ describe("a crash", () => {
     const holder = await parent.openChild({ calls: 1, wait_ms: 0 });
     const next = ask(parent, 2);
     await untilFree(parent, 0);
-    await evictDurableObject(holder.object);
+    await evict(holder.object);
     await crash(holder.object);
     await holder.send("POST", `/runs/${holder.id}/close`);
     expect((await next).ok).toBe(true);

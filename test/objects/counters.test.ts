@@ -1,8 +1,7 @@
 /** A run's counters: by model, shown from zero again, and the grouping window that is closed by hand. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { crash, storedLeases } from "../support/objects-direct.ts";
+import { crash, evict, storedLeases } from "../support/objects-direct.ts";
 import { openRun, prompts, type TestRun } from "../support/objects-run.ts";
 
 const counted = z.object({ calls: z.number(), input_tokens: z.number(), output_tokens: z.number(), cost: z.number() });
@@ -24,7 +23,7 @@ describe("usage", () => {
     await run.query({ prompt: "two", model: "dear/good" });
     await run.batch({ prompts: ["again"], model: "free/status/503/first/1" });
     await expect.poll(() => storedLeases(run)).toBe(0);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const told = await usageOf(run);
     const { cheap, good, free } = modelsOf(told);
     // The attempt with 503 was answered, so it is a call as well.

@@ -1,10 +1,10 @@
 /** Crashes between an answer and its record. After each, every slot has ended once, and nothing is reserved. */
-import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
-import { crash, loseNextSettlement } from "../support/objects-direct.ts";
+import { crash, evict, loseNextSettlement } from "../support/objects-direct.ts";
 import { batchOnLanes, EXECUTORS, expectAtRest, lookAt, openAsync } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import {
@@ -83,7 +83,7 @@ describe("an attempt that the upstream has answered", () => {
     const run = await openRun({ max_parallel: 6, budget: { usd: 1 } });
     const id = await openAsync(run, { prompts: prompts(12), model: "up/key/evicted/latch/evicted" });
     await untilInFlight("evicted", 6);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await openLatch("evicted");
     expect(await lookAt(run, id, 15_000)).toMatchObject({ status: "completed" });
     expect((await upstreamStats("evicted")).requests).toBe(12);

@@ -1,11 +1,11 @@
 /** Leased credit on real objects: what it saves, and that nothing is lost or counted twice, whatever crashes. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { CREDIT_TTL_MS } from "../../src/limits.ts";
 import { newRunId, runOf } from "../../src/objects/address.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { acquireOne, crash, storedLeases, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, crash, evict, storedLeases, SUCCESS } from "../support/objects-direct.ts";
 import { expectSettled, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -57,7 +57,7 @@ describe("calls inside credit", () => {
     for (let round = 0; round < 4; round++) {
       const calls = prompts(20).map((prompt) => run.tryQuery({ prompt, model: "up/key/crashing/delay/5" }));
       if (round % 2 === 0) await crash(run.object);
-      else await evictDurableObject(run.object).catch(() => undefined);
+      else await evict(run.object).catch(() => undefined);
       await Promise.all(calls);
     }
     const billed = (await upstreamStats("crashing")).requests;

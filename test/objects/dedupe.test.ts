@@ -1,6 +1,6 @@
 /** Equal calls in flight within a run are sent once, whichever API family they use. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { evict } from "../support/objects-direct.ts";
 import { cancel, expectAtRest, keyed, openAsync } from "../support/objects-group.ts";
 import { openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -45,7 +45,7 @@ describe("equal calls in flight with dedupe", () => {
     // It waits at a socket by then.
     await expect.poll(() => watched(run.id).calls["fetch"] ?? 0).toBeGreaterThanOrEqual(1);
     const requests = watched(run.id).calls["acquire"] ?? 0;
-    await evictDurableObject(run.object);
+    await evict(run.object);
     // The next instance lets those who wait repeat their requests.
     await run.document();
     await expect.poll(() => watched(run.id).calls["acquire"]).toBe(requests + 1);

@@ -6,7 +6,7 @@
  * that ended, with reservations in a day's budget and summaries. The last line is of today's
  * version: who adds one adds its line, too.
  */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -18,6 +18,7 @@ import { signRunToken } from "../../src/http/auth/token.ts";
 import { DirectoryObject } from "../../src/index.ts";
 import type { ListedRun } from "../../src/objects/methods/directory-api.ts";
 import recorded from "../support/fixtures/rows.jsonl?raw";
+import { evict } from "../support/objects-direct.ts";
 import { keyed, lookAt } from "../support/objects-group.ts";
 import { expectGapless, logOf, ofType } from "../support/objects-log.ts";
 import { expectSettled, openLatch, TestRun } from "../support/objects-run.ts";
@@ -79,7 +80,7 @@ async function runOf(line: string, recording: Recorded): Promise<{ run: TestRun;
     restore(storage, MIGRATIONS, versions.run, rows);
     await storage.sync();
   });
-  await evictDurableObject(run.object);
+  await evict(run.object);
   return { run, seen };
 }
 
@@ -125,7 +126,7 @@ describe.each(recordings.map((recording, index) => ({ index, ...recording.versio
         expect(usage.cost).toBeGreaterThan(seen.usd.reserved);
         expectSettled(await run.budget(), seen.usd.spent + usage.cost);
         // Twice: the brought rows are those of today, on which the next instance begins as well.
-        await evictDurableObject(run.object);
+        await evict(run.object);
         expect(await lookAt(run, seen.open)).toMatchObject({ status: "completed", results: ["late", "later"] });
         expect((await run.document()).max_parallel).toBe(5);
       },

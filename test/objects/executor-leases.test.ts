@@ -1,5 +1,5 @@
 /** The leases of executors that have sockets: named at each, ended with it, and no heartbeat is needed. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/run/leases/shard.ts";
@@ -16,6 +16,7 @@ import { skipTime, withTimers } from "../support/objects-clock.ts";
 import {
   acquireRequest,
   crash,
+  evict,
   factsOf,
   openingOf,
   openUnwatched,
@@ -66,7 +67,7 @@ describe.each(EXECUTORS)("$executor", ({ key: kind, sendBatch }) => {
       await untilInFlight(key, 4);
       await expect.poll(() => watched(run.id).calls["webSocketMessage"] ?? 0).toBeGreaterThanOrEqual(1);
       await expect.poll(() => watched(run.id).timers.size).toBe(0);
-      await evictDurableObject(run.object);
+      await evict(run.object);
       await age(run, FOUND_LEASE_TTL_MS + 1);
       expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 4 });
       await openLatch(key);

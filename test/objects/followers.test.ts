@@ -1,10 +1,10 @@
 /** Those who follow a run's events get each once and in order, and cost the run nothing while nothing happens. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { exports } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { FOLLOWERS_PER_TOKEN_MAX, LOG_READERS_PER_TOKEN_MAX } from "../../src/limits.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 import { StreamFollower } from "../support/objects-events.ts";
 import { alarmOf, openAsync } from "../support/objects-group.ts";
 import { expectGapless, linesOf, logOf, ofType, type LogLine } from "../support/objects-log.ts";
@@ -72,7 +72,7 @@ describe("a follower", () => {
       await expect.poll(() => watched(run.id).calls["fetch"]).toBe(connections);
       await expectStill(run);
       if (how === "crashes") await crash(run.object);
-      else await evictDurableObject(run.object, { webSockets: how === "hibernates" ? "hibernate" : "close" });
+      else await evict(run.object, { webSockets: how === "hibernates" ? "hibernate" : "close" });
       // Without a client that waits, whose socket would count as well.
       await openAsync(run, { prompts: prompts(6) });
       await follower.until("group_completed");
@@ -98,7 +98,7 @@ describe("a follower", () => {
     for (let round = 0; round < 3; round++) {
       const requests = async (): Promise<number> => (await upstreamStats("followed-deaths")).requests;
       await expect.poll(requests).toBeGreaterThanOrEqual(6 * (round + 1));
-      if (round === 1) await run.object.budget().then(() => evictDurableObject(run.object));
+      if (round === 1) await run.object.budget().then(() => evict(run.object));
       else await crash(run.object);
     }
     await openLatch("followed-end");
@@ -126,7 +126,7 @@ describe("a follower", () => {
     const run = await openRun();
     await run.batch({ prompts: prompts(3) });
     await run.send("POST", `/runs/${run.id}/close`);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const follower = await StreamFollower.connect(run);
     await follower.untilEnded();
     expect(follower.lines).toEqual(await logOf(run));

@@ -1,10 +1,10 @@
 /** Runs that share a gate: what one of them learns of the key holds for the others, without their asking. */
-import { evictDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { GateObject } from "../../src/index.ts";
 import { GATE_PROBE_DELAYS_MS } from "../../src/limits.ts";
+import { evict } from "../support/objects-direct.ts";
 import { expectAtRest } from "../support/objects-group.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 import {
@@ -112,7 +112,7 @@ describe("a gate that is lost twenty times under load", () => {
     const answer = run.batch({ prompts: asked, model: "shared/key/lost-gate/jitter/40" });
     for (let times = 0; times < 20; times++) {
       await gate().status();
-      await evictDurableObject(gate());
+      await evict(gate());
     }
     expectWhole(await answer, asked);
     expect((await upstreamStats("lost-gate")).requests).toBe(400);

@@ -1,11 +1,12 @@
 /** A run whose calls wait for a gate sleeps until the gate has permits, and an instance that wakes up exchanges with it before it starts a call. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, expect, it } from "vitest";
 import type { GateObject } from "../../src/index.ts";
 import { GATE_SLEEP_MS_MAX, TIMER_MS_MAX } from "../../src/limits.ts";
 import { gateReport } from "../support/gate-report.ts";
 import { skipTime } from "../support/objects-clock.ts";
+import { evict } from "../support/objects-direct.ts";
 import { alarmOf, lookAt, openAsync } from "../support/objects-group.ts";
 import { awake, meterObjects, operations, requestsOf, resetMeter } from "../support/objects-meter.ts";
 import { openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
@@ -74,7 +75,7 @@ it("calls that wait for a rate hold no object, and start when the alarm rings", 
 it("an instance that wakes up from it starts nothing before its gate has replied", { tags: ["slow"] }, async () => {
   const { run, id } = await waitingBatch("restarts");
   await quiet();
-  await evictDurableObject(run.object);
+  await evict(run.object);
   // The alarm rings early, as it does after a restart: nothing is due yet.
   await runDurableObjectAlarm(run.object);
   await quiet();

@@ -1,11 +1,12 @@
 /** The gate object: what it stores, and how often. What it decides is tested in test/unit/gate. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import type { GateObject } from "../../src/index.ts";
 import { LatencySketch } from "../../src/gate/latency-sketch.ts";
 import type { GateFailure, RateSample } from "../../src/gate/wire.ts";
 import { gateReport } from "../support/gate-report.ts";
+import { evict } from "../support/objects-direct.ts";
 
 const QUOTA: GateFailure = {
   class: "stopped",
@@ -32,14 +33,14 @@ describe("a gate object", () => {
     const gate = gateNamed("gate-stop");
     await gate.exchange(gateReport("run", 1, { failures: [QUOTA], waiting: 3 }));
     const { epoch } = await gate.status();
-    await evictDurableObject(gate);
+    await evict(gate);
     const after = await gate.status();
     expect(after.epoch).not.toBe(epoch);
     expect(after).toMatchObject({ class: "stopped", runs: 0 });
     expect(after.stop).toMatchObject({ reason: "insufficient_quota", message: "the quota is used up" });
     expect(await gate.exchange(gateReport("run", 2, { epoch, waiting: 3 }))).toMatchObject({ requests: 0, permits: 0 });
     expect([await gate.resume(), await gate.resume()]).toEqual([true, false]);
-    await evictDurableObject(gate);
+    await evict(gate);
     expect(await gate.status()).toMatchObject({ class: "open", stop: null });
   });
 
@@ -52,7 +53,7 @@ describe("a gate object", () => {
     const before = await gate.exchange(gateReport("a", 1, { failures, inFlight: 20, waiting: 100, permits: null }));
     expect(before.permits).toBeGreaterThan(1);
     const { width } = await gate.status();
-    await evictDurableObject(gate);
+    await evict(gate);
     expect(await gate.status()).toMatchObject({ class: "shrunk", width });
     // A newcomer may not have what runs that have not reported yet may hold; those keep what they have.
     expect(await gate.exchange(gateReport("b", 1, { waiting: 100 }))).toMatchObject({ permits: 0 });
@@ -74,7 +75,7 @@ describe("a gate object", () => {
       await gate.exchange(gateReport("a", number, { epoch, inFlight: 2, succeeded: 100 * number, latency }));
     // A row a minute at most, even on a machine that takes one or two for this.
     expect((await changesOf(gate)) - before).toBeLessThanOrEqual(6);
-    await evictDurableObject(gate);
+    await evict(gate);
     expect((await gate.exchange(gateReport("b", 1, { waiting: 1 }))).latency).toMatchObject([{ model: "m" }]);
   });
 

@@ -1,8 +1,7 @@
 /** Graphs over objects that are evicted or crash: nothing of what is ready is stored, so it is computed again. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 import {
   expectSettled,
   openLatch,
@@ -44,7 +43,7 @@ const reportOf = (key: string): string => ["one", "two"].map((item) => `ok: {{la
 
 describe("a graph whose run object restarts", () => {
   for (const [name, restart] of [
-    ["is evicted", evictDurableObject],
+    ["is evicted", evict],
     ["crashes", crash],
   ] as const) {
     it(`continues where it was when the object ${name}: each task ends once, with the same outputs`, async () => {
@@ -74,7 +73,7 @@ describe("a graph whose run object restarts", () => {
       ],
     });
     expect(statusesOf(done)).toEqual(["completed", "completed", "failed", "skipped"]);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(graph.parse(await (await run.send("GET", `/dag/${done.id}`)).json())).toEqual(done);
   });
 
@@ -88,7 +87,7 @@ describe("a graph whose run object restarts", () => {
       .looseObject({ counts: z.unknown() })
       .parse(await (await run.send("DELETE", `/dag/${id}`)).json());
     expect(cancelled.counts).toMatchObject({ completed: 1, cancelled: 5, queued: 0, running: 0 });
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const after = graph.parse(await (await run.send("GET", `/dag/${id}`)).json());
     expect([after.status, statusesOf(after)]).toEqual([
       "cancelled",
@@ -100,7 +99,7 @@ describe("a graph whose run object restarts", () => {
 
 describe("a graph that is changed while it runs", () => {
   for (const [name, restart] of [
-    ["is evicted", evictDurableObject],
+    ["is evicted", evict],
     ["crashes", crash],
   ] as const) {
     it(`keeps its change when the object ${name}, and answers the repeated request without a second one`, async () => {
@@ -127,7 +126,7 @@ describe("a graph that is changed while it runs", () => {
       expect([done.status, done.outputs]).toEqual(["completed", { after: `After All: ${reportOf(key)}` }]);
       expect((await upstreamStats(key)).requests).toBe(7);
       expectSettled(await run.budget(), done.usage.cost);
-      await evictDurableObject(run.object);
+      await evict(run.object);
       expect(graph.parse(await (await run.send("GET", `/dag/${id}`)).json())).toEqual(done);
     });
   }

@@ -1,4 +1,4 @@
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
@@ -6,7 +6,7 @@ import { CALL_AGE_MS_MAX } from "../../src/limits.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { isHit } from "../support/steering.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
-import { crash, openUnwatched } from "../support/objects-direct.ts";
+import { crash, evict, openUnwatched } from "../support/objects-direct.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { skipTime } from "../support/objects-clock.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -329,7 +329,7 @@ describe("under load", () => {
       const first = { prompts: prompts(20), model: `up/key/looked-${where.length}/status/500/first/1` };
       const { usage } = await run.batch(first);
       expect(usage.prompt_tokens).toBeGreaterThan(0);
-      if (where === "in rows only") await evictDurableObject(run.object);
+      if (where === "in rows only") await evict(run.object);
       const look = async () => (await run.object.waitGroup(1, 0))?.usage;
       const before = await look();
       expect([before?.promptTokens, before?.completionTokens]).toEqual([usage.prompt_tokens, usage.completion_tokens]);

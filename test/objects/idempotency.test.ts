@@ -1,8 +1,7 @@
 /** The same key and body give the same group and its recorded answers, at no cost, whenever they come back. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
+import { crash, evict, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { openLatch, openRun, prompts, untilInFlight, upstreamStats } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -16,7 +15,7 @@ describe("a batch under an Idempotency-Key", () => {
     const first = await keyed(run, "again", "/batch", body);
     const { spent } = (await run.budget()).usd;
     const second = await keyed(run, "again", "/batch", body);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const third = await keyed(run, "again", "/batch", body);
     expect(first).toMatchObject({ status: 200, replayed: false });
     for (const repeated of [second, third]) {
@@ -39,7 +38,7 @@ describe("a batch under an Idempotency-Key", () => {
     client.abort();
     await left.catch(() => null);
     // An object is evicted once its calls have ended.
-    const evicted = evictDurableObject(run.object);
+    const evicted = evict(run.object);
     await openLatch("joined");
     await evicted;
     const back = await keyed(run, "joined", "/batch", body);
@@ -112,7 +111,7 @@ describe("a batch under an Idempotency-Key", () => {
       const body = { prompts: large, model: "up/key/large" };
       const first = await keyed(run, "large", "/batch", body);
       const stored = await rowCounts(run);
-      await evictDurableObject(run.object);
+      await evict(run.object);
       const second = await keyed(run, "large", "/batch", body);
       expect(watched(run.id).calls["stagePages"]).toBeGreaterThan(3);
       expect(second.replayed).toBe(true);
@@ -170,7 +169,7 @@ describe("the opening of a group", () => {
     const request = openingOf(1, models);
     const first = await run.object.openGroup(request, pages);
     const second = await run.object.openGroup(request, pages);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const third = await run.object.openGroup(request, pages);
     if (!first.ok) throw new Error("the batch was refused");
     for (const reply of [second, third]) expect(reply).toMatchObject({ ok: true, id: first.id, replayed: false });
@@ -194,7 +193,7 @@ describe("a query under an Idempotency-Key", () => {
     const body = { prompt: "one", model: "up/key/one-query" };
     const first = await keyed(run, "query", "/query", body);
     const second = await keyed(run, "query", "/query", body);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const third = await keyed(run, "query", "/query", body);
     expect(first).toMatchObject({ status: 200, replayed: false, json: { text: "one", parallel_group_id: null } });
     for (const repeated of [second, third]) expect(repeated).toEqual({ ...first, replayed: true });
@@ -237,7 +236,7 @@ describe("a query under an Idempotency-Key", () => {
     const group = plain.parallel_group_id;
     expect(group).toMatch(/^pg-/);
     expect([first, third].map(({ json }) => query.parse(json).parallel_group_id)).toEqual([group, group]);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(query.parse((await send("first")).json).parallel_group_id).toBe(group);
     expect((await run.document()).stats).toMatchObject({
       total_queries: 3,

@@ -1,9 +1,9 @@
-import { abortAllDurableObjects, evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { abortAllDurableObjects, runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { LEASE_TTL_MS, SOCKET_RENEW_MS } from "../../src/limits.ts";
 import { skipTime, withRenewals, withTimers } from "../support/objects-clock.ts";
-import { acquireOne, crash, openUnwatched, storedLeases } from "../support/objects-direct.ts";
+import { acquireOne, crash, evict, openUnwatched, storedLeases } from "../support/objects-direct.ts";
 import { batchOnLanes } from "../support/objects-group.ts";
 import {
   expectSettled,
@@ -26,10 +26,10 @@ describe("a lane", () => {
     const batch = batchOnLanes(run, { prompts: prompts(12), model: "up/key/evicted-lane/latch/evicted-lane" });
     await untilInFlight("evicted-lane", 6);
     // An object is evicted once its calls have ended.
-    const evicted = evictDurableObject(env.LANE.getByName(`${run.id}/0`));
+    const evicted = evict(env.LANE.getByName(`${run.id}/0`));
     await openLatch("evicted-lane");
     await evicted;
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await run.document();
     skipTime(LEASE_TTL_MS);
     await runDurableObjectAlarm(run.object);
@@ -140,7 +140,7 @@ describe("a crash of everything", () => {
   it("between the opening of a batch and the start of its lanes leaves the start to the run's alarm", async () => {
     const run = await openRun({ max_parallel: 12 });
     expect(await openUnwatched(run, prompts(12), "up/key/unstarted")).toEqual([0]);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await runDurableObjectAlarm(run.object);
     await expect.poll(() => statusOf(run)).toBe("completed");
     expect([...watched(run.id).laneStubsTakenBy]).toEqual(["run.alarm"]);

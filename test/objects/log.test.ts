@@ -1,11 +1,11 @@
 /** The run's log as rows and pages: durable when it is emitted, bounded, and no row too large. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
 import { CLIENT_LOG_BYTES_MAX, LOG_PAGE_CHARS_MAX, LOG_ROW_CHARS_MAX } from "../../src/limits.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 import { openAsync } from "../support/objects-group.ts";
 import { expectGapless, logOf, ofType } from "../support/objects-log.ts";
 import { asOperator, openLatch, openRun, prompts, untilInFlight, type TestRun } from "../support/objects-run.ts";
@@ -51,7 +51,7 @@ describe("a client's events", () => {
     expect((await run.post(`/runs/${run.id}/log`, event)).status).toBe(201);
     const refused = await refusalOf(await run.post(`/runs/${run.id}/log`, event));
     expect(refused).toMatchObject({ status: 413, code: "payload_too_large" });
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect((await run.post(`/runs/${run.id}/log`, event)).status).toBe(413);
     expect(ofType(await logOf(run), "note").length).toBe(1);
     // The limit applies to client events: the gateway still logs its own.
@@ -103,7 +103,7 @@ describe("a long log", () => {
       expect(chars).toBeLessThanOrEqual(LOG_ROW_CHARS_MAX + rows.length + 30);
       expect(bytes).toBeLessThan(2_000_000);
     }
-    await evictDurableObject(run.object);
+    await evict(run.object);
     const lines = await logOf(run);
     expectGapless(lines);
     expect(ofType(lines, "note").map((line) => [line["step"], line["output"] === output])).toEqual(

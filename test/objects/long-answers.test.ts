@@ -1,10 +1,10 @@
 /** Answers longer than a row should be go on in rows of their own, and come back as they were. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
 import { TEXT_CHUNK_CHARS } from "../../src/limits.ts";
-import { openUnwatched } from "../support/objects-direct.ts";
+import { evict, openUnwatched } from "../support/objects-direct.ts";
 import { rowCounts } from "../support/objects-group.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 
@@ -35,7 +35,7 @@ describe("an answer of", () => {
     // The second of two that do not fit one reply is in the next; over HTTP both come.
     expect(before.map(String).map((all) => all.length)).toEqual(before.map(() => "short,".length + text.length));
     for (const texts of before) expect(isSame(texts, ["short", text])).toBe(true);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     for (const texts of await read()) expect(isSame(texts, ["short", text])).toBe(true);
     expect((await rowCounts(run))["chunk"]).toBe(chunks);
     expect(await largestText(run)).toBeLessThan(2_000_000);

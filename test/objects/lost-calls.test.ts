@@ -1,10 +1,10 @@
 /** Single calls whose Worker is lost: an alarm looks for them late, unless something waits, because alarms cost rows. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { workerOf } from "../../src/run/leases/shard.ts";
 import { FOUND_LEASE_TTL_MS, LATE_CALLS_MAX, LEASE_TTL_MS, LOST_CALL_MS } from "../../src/limits.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { acquireOne, openAsWorker, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, evict, openAsWorker, SUCCESS } from "../support/objects-direct.ts";
 import { alarmOf, expectAtRest } from "../support/objects-group.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import { hold, signalsOf } from "../support/objects-sockets.ts";
@@ -48,7 +48,7 @@ describe("a single call that is lost", () => {
   it("has an alarm soon after its run wakes from its rows, if nobody claims it", async () => {
     const run = await openSlow();
     await acquireOne(run);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await run.budget();
     await expect.poll(() => alarmOf(run)).toBeLessThanOrEqual(Date.now() + FOUND_LEASE_TTL_MS);
   });
@@ -83,7 +83,7 @@ describe("a stored call that its client's Worker makes", () => {
     const attemptId = await openStored(run, "stored-late");
     expect(await isLate(run)).toBe(true);
     await holdAsWorker(run, attemptId);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     // A turn that changes nothing.
     await run.object.settle({ attemptId: "unknown.1", outcome: SUCCESS, stored: null });
     expect(await isLate(run)).toBe(true);

@@ -1,5 +1,5 @@
 /** Plans that run while they are written, over objects that crash, and without whoever writes them. */
-import { evictDurableObject, runDurableObjectAlarm } from "cloudflare:test";
+import { runDurableObjectAlarm } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
@@ -7,7 +7,7 @@ import { appendPlan, EMPTY_PLAN } from "../../src/run/graph/plan/append.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { CalledTask } from "../../src/objects/methods/groups.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
+import { crash, evict, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
 import {
   expectSettled,
   openLatch,
@@ -46,7 +46,7 @@ function writePlan(run: TestRun): {
 
 describe("a plan that is written while its run object restarts", () => {
   for (const [name, restart] of [
-    ["is evicted", evictDurableObject],
+    ["is evicted", evict],
     ["crashes", crash],
   ] as const) {
     it(`continues when the object ${name}: each line is a task once`, async () => {
@@ -99,7 +99,7 @@ describe("a part of a plan", () => {
     const reply = { isOpen: true, faults: [{ line: 3, message: 'prompt: no task has the id "none"' }] };
     expect(await run.object.appendPlan({ seq: 1, part })).toMatchObject(reply);
     expect(await run.object.appendPlan({ seq: 1, part })).toMatchObject(reply);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(await run.object.appendPlan({ seq: 1, part })).toMatchObject(reply);
     const view = await run.object.waitGroup(1, 0);
     expect([view?.count, view?.graph]).toEqual([2, { slots: 2, version: 2 }]);
@@ -124,7 +124,7 @@ describe("a plan whose Worker is gone without a word", () => {
     skipTime(LEASE_TTL_MS - 5_000);
     await runDurableObjectAlarm(run.object);
     expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect((await run.object.waitGroup(1, 0))?.status).toBe("running");
     skipTime(LEASE_TTL_MS + 1_000);
     await runDurableObjectAlarm(run.object);

@@ -1,9 +1,8 @@
 /** Replay in the run object: what is recorded, under concurrency, evictions and crashes, and what it writes. */
-import { evictDurableObject } from "cloudflare:test";
 import { afterEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { MANY_CALLS } from "../support/busy-machine.ts";
-import { acquireRequest, crash } from "../support/objects-direct.ts";
+import { acquireRequest, crash, evict } from "../support/objects-direct.ts";
 import { openAsync, rowCounts } from "../support/objects-group.ts";
 import {
   batchAnswerOf,
@@ -96,7 +95,7 @@ describe("a run that records", () => {
   });
 
   it.each([
-    ["is evicted", (run: TestRun) => evictDurableObject(run.object)],
+    ["is evicted", (run: TestRun) => evict(run.object)],
     ["crashes", (run: TestRun) => crash(run.object)],
   ])("knows after it %s what was answered, and what each epoch has had", async (_, restart) => {
     const run = await openRun(RECORDS);
@@ -150,7 +149,7 @@ describe("a run that records", () => {
   });
 
   it.each([
-    ["is evicted", (run: TestRun) => evictDurableObject(run.object)],
+    ["is evicted", (run: TestRun) => evict(run.object)],
     ["crashes", (run: TestRun) => crash(run.object)],
   ])("gives its children each answer once in an epoch, also after it %s", async (_, restart) => {
     const run = await openRun(RECORDS);

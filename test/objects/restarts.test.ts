@@ -1,11 +1,11 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { RunStore } from "../../durable-objects/run/store/store.ts";
 import type { RunObject } from "../../src/index.ts";
 import { LEARNED_ANSWERS_MIN, LEASE_TTL_MS, SETTLE_LAG_MS, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
-import { acquireOne, crash, pagesOf, storedLeases, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, crash, evict, pagesOf, storedLeases, SUCCESS } from "../support/objects-direct.ts";
 import { late } from "../support/objects-paces.ts";
 import {
   asOperator,
@@ -24,7 +24,7 @@ describe("a run object that restarts", () => {
     const run = await openRun({ max_parallel: 10, budget: { usd: 1 } });
     const batch = run.batch({ prompts: prompts(40), model: late("up/key/evicted-run/latch/evicted-run") });
     await untilInFlight("evicted-run", 10);
-    const evicted = evictDurableObject(run.object);
+    const evicted = evict(run.object);
     await openLatch("evicted-run");
     await evicted;
     const answer = await batch;
@@ -86,7 +86,7 @@ describe("a run object that restarts", () => {
     const run = await openRun({ budget: { usd: 1 } });
     const query = run.query({ prompt: "p", model: "up/key/evicted-query/latch/evicted-query" });
     await untilInFlight("evicted-query", 1);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await openLatch("evicted-query");
     const answer = await query;
     expect(answer).toMatchObject({ text: "p", attempts: 1 });
@@ -124,7 +124,7 @@ describe("a run object that restarts", () => {
     ];
     const before = await look();
     expect(before[1]).toMatchObject({ id, status: "partial", count: 30 });
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(await look()).toEqual(before);
   });
 
@@ -132,7 +132,7 @@ describe("a run object that restarts", () => {
     const run = await openRun();
     const { pages } = pagesOf(["staged"], "up/key/unsealed");
     expect(await run.object.stagePages("never opened", pages)).toBeNull();
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await runDurableObjectAlarm(run.object);
     expect(await pagesOfRun(run)).toBe(1);
     skipTime(STAGED_KEPT_MS);

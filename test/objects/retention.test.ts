@@ -1,10 +1,10 @@
 /** A run that has ended is kept for its retention, and then deleted completely. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { RunObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { acquireRequest, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
+import { acquireRequest, evict, factsOf, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { StreamFollower } from "../support/objects-events.ts";
 import { alarmOf, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf } from "../support/objects-log.ts";
@@ -34,7 +34,7 @@ describe("a run that has ended", () => {
 
   it.each(["the instance that ended it", "the next one"])("is deleted completely after that, by %s", async (who) => {
     const run = await endedRun();
-    if (who === "the next one") await evictDurableObject(run.object);
+    if (who === "the next one") await evict(run.object);
     skipTime(KEPT_S * 1_000);
     await runDurableObjectAlarm(run.object);
     await expectNothing(run);

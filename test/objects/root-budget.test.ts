@@ -1,5 +1,5 @@
 /** The operator's rules for root runs: a default and a maximum budget, and a root budget per UTC day. */
-import { createExecutionContext, evictDurableObject, waitOnExecutionContext } from "cloudflare:test";
+import { createExecutionContext, waitOnExecutionContext } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { z } from "zod";
@@ -8,6 +8,7 @@ import { directoriesOf, directoryOf } from "../../src/objects/address.ts";
 import { runsBefore } from "../../src/objects/clients/directory.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
 import { skipTime } from "../support/objects-clock.ts";
+import { evict } from "../support/objects-direct.ts";
 import { openedBy, openRun, prompts, type TestRun } from "../support/objects-run.ts";
 import { begin, holdsNothing, priceOf, refusalOf, ringUntil, spend } from "../support/objects-tree.ts";
 
@@ -177,7 +178,7 @@ describe("a root budget per day", () => {
   it("survives a restart of the directory of runs", async () => {
     const run = await open(rules, 0.75);
     await begin(run, 10);
-    for (const part of directoriesOf(env)) await evictDurableObject(env.DIRECTORY.get(part().id));
+    for (const part of directoriesOf(env)) await evict(env.DIRECTORY.get(part().id));
     expect((await refused(rules, 0.26)).status).toBe(402);
     await run.object.end("cancelled");
     await ringUntil([run], async () => (await send(rules, "POST", "/runs", { budget: { usd: 0.99 } })).status === 201);

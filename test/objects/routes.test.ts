@@ -1,5 +1,4 @@
 /** Routes and keys through restarts: what is in flight keeps its target, its key and its price. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import {
   expectSettled,
@@ -10,11 +9,11 @@ import {
   upstreamStats,
   type TestRun,
 } from "../support/objects-run.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 
 const restarts: [string, (run: TestRun) => Promise<void>][] = [
   ["crashes", (run) => crash(run.object)],
-  ["is evicted", (run) => evictDurableObject(run.object)],
+  ["is evicted", (run) => evict(run.object)],
 ];
 
 /** Each test has its own latch by the name of its route. */

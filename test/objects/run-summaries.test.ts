@@ -1,5 +1,5 @@
 /** `GET /runs?view=summary`: what the list of runs knows of each, without a call to any. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { expect, it } from "vitest";
 import { directoryOf, newRunId } from "../../src/objects/address.ts";
@@ -7,6 +7,7 @@ import { runSummaryList } from "../../src/contract/runs.ts";
 import { forgetRuns, ListOrder } from "../../src/objects/clients/directory.ts";
 import { openingSummary } from "../../src/objects/clients/run-summary.ts";
 import { ADMIN_KEY } from "../support/object-vars.ts";
+import { evict } from "../support/objects-direct.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
 
@@ -83,7 +84,7 @@ it("a run that has ended without a budget of the day is listed as ended, with wh
 it("a run that is woken by a call now and then reports with its alarm", async () => {
   const run = await openRun({ name: "summed alarm", default_model: "sim/echo" });
   await run.query({ prompt: "x" });
-  await evictDurableObject(run.object);
+  await evict(run.object);
   expect((await listed("name=summed alarm")).data[0]?.stats.total_queries).toBe(0);
   await runDurableObjectAlarm(run.object);
   expect((await listed("name=summed alarm")).data[0]?.stats.total_queries).toBe(1);

@@ -1,10 +1,10 @@
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { beforeAll, describe, expect, it } from "vitest";
 import { directoriesOf, directoryOf } from "../../src/objects/address.ts";
 import type { DirectoryObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { acquireRequest, factsOf, namedSettings } from "../support/objects-direct.ts";
+import { acquireRequest, evict, factsOf, namedSettings } from "../support/objects-direct.ts";
 import {
   listRuns,
   openLatch,
@@ -29,7 +29,7 @@ beforeAll(async () => {
   // Files that ran before this one in the same runtime have opened runs.
   for (const directory of directories()) {
     await runInDurableObject(directory, (_, state) => state.storage.deleteAll());
-    await evictDurableObject(directory);
+    await evict(directory);
   }
   for (let count = 0; count < 7; count++) opened.push((await openRun({ name: `run ${count}` })).id);
 });
@@ -110,7 +110,7 @@ describe("the list of runs", () => {
 
   it("survives a restart of its objects", async () => {
     const before = await listRuns("limit=100");
-    for (const directory of directories()) await evictDurableObject(directory);
+    for (const directory of directories()) await evict(directory);
     expect(await listRuns("limit=100")).toEqual(before);
   });
 });

@@ -1,12 +1,12 @@
 /** Stored single calls have one row each, and are read like groups: whenever they come back, and whichever version stored them. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { CARRIED_CHARS_MAX, CARRIED_SHARDS_MAX, OPENINGS_RECALLED_MS, SINGLE_CHARS_MAX } from "../../src/limits.ts";
 import type { Settlement } from "../../src/objects/methods/groups.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { acquireOne, crash, openUnwatched, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, crash, evict, openUnwatched, SUCCESS } from "../support/objects-direct.ts";
 import { expectAtRest, keyed, openAsync, rowCounts } from "../support/objects-group.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { letThrough, openLatch, openRun, untilInFlight, upstreamStats, type TestRun } from "../support/objects-run.ts";
@@ -151,7 +151,7 @@ describe("a single call whose", () => {
       return [...results, ...ended].map((slot) => slot.text === text);
     };
     expect(await read()).toEqual([true, true]);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(await read()).toEqual([true, true]);
     expect(await rowCounts(run)).toMatchObject({ single: 1, slot: slots });
   });

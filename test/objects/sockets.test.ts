@@ -1,11 +1,11 @@
 /** Sockets of Workers that hold something of a run: they keep leases without heartbeats, also while the run sleeps. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { RunObject } from "../../src/index.ts";
 import { CALL_SOCKET_AFTER_MS, FOUND_LEASE_TTL_MS, LEASE_TTL_MS, LOST_CALL_MS } from "../../src/limits.ts";
 import { DONE_CODE } from "../../src/objects/clients/run-socket.ts";
 import { skipTime, withTimers } from "../support/objects-clock.ts";
-import { acquireOne, acquireRequest, crash, factsOf, SUCCESS } from "../support/objects-direct.ts";
+import { acquireOne, acquireRequest, crash, evict, factsOf, SUCCESS } from "../support/objects-direct.ts";
 import { lookAt, openAsync } from "../support/objects-group.ts";
 import {
   expectSettled,
@@ -50,7 +50,7 @@ describe("a query that lasts", () => {
       await untilInFlight("slept", 1);
       await untilSockets(run, 1);
       for (let wakes = 0; wakes < 2; wakes += 1) {
-        await evictDurableObject(run.object);
+        await evict(run.object);
         await age(run, FOUND_LEASE_TTL_MS + 1);
       }
       expect((await run.budget()).calls).toMatchObject({ spent: 0, reserved: 1 });
@@ -212,7 +212,7 @@ describe("callers that wait", () => {
         // Four hold their permits, twelve wait for one.
         await untilSockets(run, 16);
         await expect.poll(() => watched(run.id).timers.size).toBe(0);
-        await evictDurableObject(run.object);
+        await evict(run.object);
         // What wakes it learns of the calls that wait by their sockets alone.
         await letThrough("parked", 4);
         await expect.poll(async () => (await upstreamStats("parked")).requests).toBe(8);
@@ -256,7 +256,7 @@ describe("callers that wait", () => {
     const look = lookAt(run, id, 15_000);
     await untilInFlight("awaited", 2);
     await untilSockets(run, 1);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await openLatch("awaited");
     expect(await look).toMatchObject({ status: "completed" });
     expect(watched(run.id).calls["fetch"]).toBe(1);
@@ -289,7 +289,7 @@ describe("a tool call that waits for its permit", () => {
     const waiting = run.post("/tool_call", { tool_name: "search", input: {} });
     await untilSockets(run, 2);
     await expect.poll(() => watched(run.id).timers.size).toBe(0);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await run.object.endTool(TOOL.callId, null);
     // The tool itself answers what the upstream of the tests answers there: it was called.
     await (await waiting).text();
@@ -313,7 +313,7 @@ describe("the permit of a tool call that lasts", () => {
     const run = await openRun({ max_parallel: 1, tools: TOOLS });
     await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
     await hold(run, { kind: "tool", ...TOOL });
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await age(run, 3 * LEASE_TTL_MS);
     await run.object.end("closed");
     expect(await run.object.logPage(0, null)).toMatchObject({ final: false });
@@ -325,7 +325,7 @@ describe("the permit of a tool call that lasts", () => {
     const run = await openRun({ max_parallel: 2, tools: TOOLS });
     await run.object.acquireTool({ ...TOOL, waitedMs: 0 });
     const signals = signalsOf(await hold(run, { kind: "tool", ...TOOL }));
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await run.object.end("cancelled");
     await expect.poll(signals).toEqual([{ type: "abort" }]);
   });

@@ -1,11 +1,11 @@
 /** Large groups arrive in pieces. What is never opened, or refused, stays nowhere. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { GROUP_CHARS_MAX, RUN_STORED_BYTES_MAX, STAGED_KEPT_MS } from "../../src/limits.ts";
 import { MANY_CALLS } from "../support/busy-machine.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash, openingOf, pagesOf } from "../support/objects-direct.ts";
+import { crash, evict, openingOf, pagesOf } from "../support/objects-direct.ts";
 import { alarmOf, keyed, rowCounts } from "../support/objects-group.ts";
 import { openLatch, openRun, prompts, upstreamStats, type TestRun } from "../support/objects-run.ts";
 import { watched, watchObjects } from "../support/objects-watch.ts";
@@ -19,7 +19,7 @@ describe("pages of a group that is never opened", () => {
     const run = await openRun({ expires_in_s: 86_400 * 7 });
     const { pages } = pagesOf(["staged"], "up/key/abandoned");
     expect(await run.object.stagePages("abandoned", pages)).toBeNull();
-    if (who === "the next one") await evictDurableObject(run.object);
+    if (who === "the next one") await evict(run.object);
     skipTime(STAGED_KEPT_MS - 1_000);
     await runDurableObjectAlarm(run.object);
     expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1 });
@@ -64,7 +64,7 @@ describe("pages of a group that is never opened", () => {
     const { pages } = pagesOf(["staged"], "up/key/staged-twice");
     await run.object.stagePages("twice", pages);
     await run.object.stagePages("twice", pages);
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await run.object.stagePages("twice", pages);
     expect(await rowCounts(run)).toMatchObject({ grp: 1, page: 1 });
   });
@@ -86,7 +86,7 @@ describe("the bytes of pages that are never opened", () => {
   it.each([
     ["lives on", async () => {}],
     ["crashed right after it took them", (run: TestRun) => crash(run.object)],
-    ["was evicted", (run: TestRun) => evictDurableObject(run.object)],
+    ["was evicted", (run: TestRun) => evict(run.object)],
   ])("are released by the alarm if the object %s", async (_, happens) => {
     const run = await openRun({ expires_in_s: 86_400 * 7 });
     const before = await storedBytes(run);

@@ -1,10 +1,11 @@
 /** One bound on what a root run stores with all runs below it: rows, bodies in R2, files, contexts. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import type { FileRecord } from "../../src/batch/files.ts";
 import type { RunObject } from "../../src/index.ts";
 import { RUN_FLOOR_BYTES, RUN_STORED_BYTES_MAX } from "../../src/limits.ts";
+import { evict } from "../support/objects-direct.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
 import { refusalOf } from "../support/objects-tree.ts";
 
@@ -64,7 +65,7 @@ describe("what a run stores", () => {
     for (let sent = 0; sent < 20; sent++) expect((await note(grandchild, 100_000)).status).toBeLessThan(300);
     // The step that the grandchild was allowed counts at the root.
     expect(await refusalOf(await child.send("POST", "/contexts", { text: "y".repeat(8 * MB) }))).toMatchObject(FULL);
-    for (const run of [root, child, grandchild]) await evictDurableObject(run.object);
+    for (const run of [root, child, grandchild]) await evict(run.object);
     expect(await refusalOf(await child.send("POST", "/contexts", { text: "y".repeat(8 * MB) }))).toMatchObject(FULL);
     expect((await note(grandchild, 100_000)).status).toBeLessThan(300);
     await root.object.filesStored(0);
@@ -83,7 +84,7 @@ describe("what a run stores", () => {
     await shelf.batchStored("b1", 40 * MB);
     expect(await refusalOf(await note(root, 1_000))).toMatchObject(FULL);
     expect(await refusalOf(await child.send("POST", "/contexts", { text: "z".repeat(MB) }))).toMatchObject(FULL);
-    for (const run of [root, child]) await evictDurableObject(run.object);
+    for (const run of [root, child]) await evict(run.object);
     expect(await refusalOf(await note(root, 1_000))).toMatchObject(FULL);
     // Its files are complete: they count as files.
     const file = {

@@ -1,8 +1,9 @@
 /** What upstreams add to prompts: learned from what they bill, kept for all runs, whatever restarts. */
-import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects } from "cloudflare:test";
 import { env } from "cloudflare:workers";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
+import { evict } from "../support/objects-direct.ts";
 import { logOf, ofType } from "../support/objects-log.ts";
 import { late } from "../support/objects-paces.ts";
 import { expectSettled, openRun, prompts, type TestRun } from "../support/objects-run.ts";
@@ -53,7 +54,7 @@ describe("a known template", () => {
     await seenByTwo(model, "hi");
     // Two bytes and a message are at most 10 tokens, and four were billed beside the template.
     await expect.poll(() => keptOf(model)).toMatchObject({ leastTokens: 354, excessTokens: 344, shape: "chat" });
-    await evictDurableObject(upstream());
+    await evict(upstream());
     await abortAllDurableObjects();
     expect(await keptOf(model)).toMatchObject({ leastTokens: 354, excessTokens: 344 });
     const third = await tight(8);
@@ -66,7 +67,7 @@ describe("a known template", () => {
     const root = await openRun({ budget: { usd: 1 }, max_depth: 1 });
     await root.query({ prompt: "hi", model: `hidden/${model}` });
     await expect.poll(() => keptOf(model)).toMatchObject({ witnesses: [{ root: root.id }] });
-    await evictDurableObject(upstream());
+    await evict(upstream());
     await abortAllDurableObjects();
     const child = await root.openChild({ budget: { usd: (8 * 400) / 1e6 }, max_parallel: 20 });
     const answer = await child.batch({ prompts: prompts(60, "hi"), model: `hidden/${model}`, max_tokens: 16 });
@@ -81,7 +82,7 @@ describe("a known template", () => {
     const [first] = await seenByTwo(model, prompt);
     expect((await reservedOf(first))[0]).toBeGreaterThan(prompt.length);
     await expect.poll(async () => (await keptOf(model))?.textRatio).toBeGreaterThan(0.4);
-    await evictDurableObject(upstream());
+    await evict(upstream());
     await abortAllDurableObjects();
     expect((await keptOf(model))?.textRatio).toBeGreaterThan(0.4);
     const third = await openRun({ budget: { usd: 1 } });

@@ -1,12 +1,12 @@
 /** Permits of tool calls where Workers are lost and objects restart, and runs that are older than tools. */
-import { evictDurableObject, runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
+import { runDurableObjectAlarm, runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { RunObject } from "../../src/index.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import type { AcquireToolReply } from "../../src/objects/methods/calls.ts";
 import { skipTime } from "../support/objects-clock.ts";
-import { crash } from "../support/objects-direct.ts";
+import { crash, evict } from "../support/objects-direct.ts";
 import { asOperator, openRun, type TestRun } from "../support/objects-run.ts";
 
 const TOOLS = [{ name: "search", url: "https://tools.example.com/search" }];
@@ -103,7 +103,7 @@ describe("a permit", () => {
     await run.object.acquireTool(named("first"));
     await run.object.end("cancelled");
     expect(await run.object.logPage(0, null)).toMatchObject({ final: true });
-    await evictDurableObject(run.object);
+    await evict(run.object);
     expect(await run.object.heartbeatTool(named("first"))).toBe(false);
     await run.object.endTool("first", report);
     expect(await linesOf(run)).toMatchObject([{ ok: false, code: "cancelled" }]);
@@ -115,7 +115,7 @@ it("a run that was stored before tools existed has none, and works", async () =>
   await runInDurableObject<RunObject, void>(run.object, (_, state) => {
     state.storage.sql.exec("UPDATE meta SET more = json_remove(more, '$.tools') WHERE key = 'schema'");
   });
-  await evictDurableObject(run.object);
+  await evict(run.object);
   expect(await run.document()).toMatchObject({ status: "active", tools: [] });
   expect((await run.post("/tool_call", { tool_name: "search" })).status).toBe(404);
   const child = await run.openChild();

@@ -1,9 +1,9 @@
 /** A child's end reaches its parent exactly once, whatever dies on the way. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import type { RunObject } from "../../src/index.ts";
 import { FOUND_LEASE_TTL_MS } from "../../src/limits.ts";
-import { abortFromWithin, crash, storedLeases } from "../support/objects-direct.ts";
+import { abortFromWithin, crash, evict, storedLeases } from "../support/objects-direct.ts";
 import { expectAtRest } from "../support/objects-group.ts";
 import { logOf } from "../support/objects-log.ts";
 import { openRun, type TestRun } from "../support/objects-run.ts";
@@ -72,8 +72,8 @@ describe("a child's report to its parent", () => {
     it.each(["parent", "child", "both"])("counts once if the %s is evicted before it is sent", async (who) => {
       const { root, child } = await family();
       await child.object.end(status);
-      if (who !== "parent") await evictDurableObject(child.object);
-      if (who !== "child") await evictDurableObject(root.object);
+      if (who !== "parent") await evict(child.object);
+      if (who !== "child") await evict(root.object);
       await expectSettledOnce(root, child);
     });
   });

@@ -1,6 +1,6 @@
 /** `PATCH /runs/:id`: limits, width and pause of roots and children; a child's hold follows its limits. */
-import { evictDurableObject } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
+import { evict } from "../support/objects-direct.ts";
 import {
   asOperator,
   openLatch,
@@ -54,7 +54,7 @@ describe("new limits of a root run", () => {
   it("survive a restart", async () => {
     const root = await openRun({ budget: { usd: 1 } });
     await patched(root, { budget: { usd: 2, calls: 9 }, max_parallel: 3, paused: true });
-    await evictDurableObject(root.object);
+    await evict(root.object);
     expect(await root.document()).toMatchObject({ status: "paused", max_parallel: 3, effective_parallel: 3 });
     const { usd, calls } = await root.budget();
     expect([usd.limit, calls.limit]).toEqual([2, 9]);

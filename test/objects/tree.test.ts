@@ -1,9 +1,10 @@
-import { abortAllDurableObjects, evictDurableObject } from "cloudflare:test";
+import { abortAllDurableObjects } from "cloudflare:test";
 import { describe, expect, it } from "vitest";
 import { Children } from "../../durable-objects/run/memory/children.ts";
 import { LEASE_TTL_MS } from "../../src/limits.ts";
 import { RunObject } from "../../src/index.ts";
 import { skipTime } from "../support/objects-clock.ts";
+import { evict } from "../support/objects-direct.ts";
 import {
   TestRun,
   asOperator,
@@ -122,7 +123,7 @@ describe("a hundred concurrent requests for children", () => {
     const root = await openRun({ budget: { usd: 1 }, max_parallel: 4 });
     const shares: number[] = [];
     for (let count = 0; count < 5; count++) {
-      if (count === 2) await evictDurableObject(root.object);
+      if (count === 2) await evict(root.object);
       shares.push((await (await root.openChild()).budget()).usd.limit ?? -1);
     }
     expect(shares).toEqual([0.25, 0.25, 0.25, 0.25, 0]);
@@ -305,7 +306,7 @@ describe("a child whose opening was never confirmed", () => {
     };
     const named = { headers: { "idempotency-key": "sub-agent" } };
     expect((await root.post("/runs", { budget: { usd: 0.5 } }, named)).status).toBe(500);
-    await evictDurableObject(root.object);
+    await evict(root.object);
     const answer = await root.post("/runs", { budget: { usd: 0.5 } }, named);
     const [row] = await childRows(root);
     expect([answer.status, await answer.json()]).toEqual([201, expect.objectContaining({ id: row?.id })]);
@@ -342,7 +343,7 @@ describe("a tree that restarts", () => {
     await begin(child);
     const look = async () => [await root.budget(), await child.budget(), await root.object.figures()];
     const before = await look();
-    for (const run of [root, child]) await evictDurableObject(run.object);
+    for (const run of [root, child]) await evict(run.object);
     expect(await look()).toEqual(before);
     await abortAllDurableObjects();
     expect(await look()).toEqual(before);

@@ -1,5 +1,5 @@
 /** What tests do to objects directly, as Workers and the platform do: open, acquire, crash. */
-import { runInDurableObject } from "cloudflare:test";
+import { evictDurableObject, runInDurableObject } from "cloudflare:test";
 import { NO_LIMITS } from "../../src/run/money/ledger.ts";
 import type { CallFacts, Outcome } from "../../src/call.ts";
 import type { AcquireRequest } from "../../src/objects/methods/calls.ts";
@@ -14,6 +14,16 @@ import { prompts, type TestRun } from "./objects-run.ts";
 export async function crash(stub: DurableObjectStub<RunObject> | DurableObjectStub<LaneObject>): Promise<void> {
   const abort = (_: unknown, state: DurableObjectState): void => state.abort("the test crashes this object");
   await runInDurableObject<RunObject | LaneObject, void>(stub, abort).catch(() => undefined);
+}
+
+/** Evicts one object, as the platform does after a while in which nothing has reached it: on a slow machine it may have done so. */
+export async function evict(
+  stub: DurableObjectStub,
+  options?: Parameters<typeof evictDurableObject>[1],
+): Promise<void> {
+  await evictDurableObject(stub, options).catch((error: unknown) => {
+    if (!String(error).includes("it is not currently running")) throw error;
+  });
 }
 
 /** Opens a batch as a Worker does that dies before it can start a lane or wait. Returns the lanes to start. */

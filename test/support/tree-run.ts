@@ -1,6 +1,5 @@
 /** Plays a history on real runs, and enters into the model what they answered. */
 import assert from "node:assert/strict";
-import { evictDurableObject } from "cloudflare:test";
 import { env, exports } from "cloudflare:workers";
 import { z } from "zod";
 import { newRunId } from "../../src/objects/address.ts";
@@ -10,7 +9,7 @@ import { addAmounts, DIMENSIONS, NO_LIMITS, type Amounts, type Limits } from "..
 import type { Outcome } from "../../src/call.ts";
 import { SETTLE_LAG_MS } from "../../src/limits.ts";
 import { ADMIN_KEY } from "./object-vars.ts";
-import { acquireRequest, crash } from "./objects-direct.ts";
+import { acquireRequest, crash, evict } from "./objects-direct.ts";
 import { runObjectOf } from "./objects-run.ts";
 import { amountsOf, costOf, expectAsModelled, modelName, Node, type Attempt } from "./tree-model.ts";
 import type { PlannedEnd, TreeOp, TreePlan } from "./tree-plan.ts";
@@ -345,7 +344,7 @@ export class TreeRun {
     const stub = runObjectOf(node.id);
     // An eviction waits for an alarm, and an alarm may stay with the leases that it found.
     if (how === "abort" || node.inFlight.size > 0) await crash(stub);
-    else await evictDurableObject(stub).catch(() => undefined);
+    else await evict(stub).catch(() => undefined);
   }
 
   /** Looks at every run in the midst of a step: the limits hold at every instant. */

@@ -1,7 +1,7 @@
 /** Waiting is free: while calls are at the upstream or wait for a permit, no object is held awake by them. */
-import { evictDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import { CALL_SOCKET_AFTER_MS } from "../../../src/limits.ts";
+import { evict } from "../../support/objects-direct.ts";
 import { StreamFollower } from "../../support/objects-events.ts";
 import { withTimers } from "../../support/objects-clock.ts";
 import { awake, meterObjects, operations, resetMeter } from "../../support/objects-meter.ts";
@@ -34,7 +34,7 @@ it("a page that looks on while calls are at the upstream holds no object", { tag
     await new Promise((resolve) => setTimeout(resolve, 500));
     expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
     // The page's socket outlives the object's sleep, and rings when the calls end.
-    await evictDurableObject(run.object);
+    await evict(run.object);
     await openLatch(key);
     await Promise.all(queries);
     await page.until("slot_completed", 8);
@@ -64,7 +64,7 @@ it.each([64, 8])(
       // Long enough for any pulse that is shorter than a lease's term would allow to be seen at its scale.
       await new Promise((resolve) => setTimeout(resolve, 500));
       expect({ ...operations(), timerMs: 0 }).toEqual({ ...before, timerMs: 0 });
-      await evictDurableObject(run.object);
+      await evict(run.object);
       await openLatch(key);
       return Promise.all(queries);
     });

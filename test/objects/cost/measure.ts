@@ -1,5 +1,4 @@
 /** Counts the operations of calls that wait at a latch of the upstream: see counted.ts. */
-import { evictDurableObject } from "cloudflare:test";
 import { afterAll, beforeAll, expect } from "vitest";
 import {
   CALL_SOCKET_AFTER_MS,
@@ -10,6 +9,7 @@ import {
 } from "../../../src/limits.ts";
 import { isolatePaces, Paces } from "../../../src/executors/paces.ts";
 import { withTimers } from "../../support/objects-clock.ts";
+import { evict } from "../../support/objects-direct.ts";
 import { alarmDelays, awake, countAnew, type Operations } from "../../support/objects-meter.ts";
 import { letThrough, openLatch, untilInFlight, upstreamStats, type TestRun } from "../../support/objects-run.ts";
 import { BATCH_CALLS, CALL_MS, EVENT_MS, type Counted } from "./counted.ts";
@@ -128,7 +128,7 @@ export async function countSingle(run: TestRun, key: string, start: Start, host 
   await quiet();
   const waiting = waitingNow();
   // An object that nothing holds sleeps long before a call of 20 seconds ends, and wakes with it.
-  if (!awake().objects.some(({ kind }) => kind === "RunObject")) await evictDurableObject(run.object);
+  if (!awake().objects.some(({ kind }) => kind === "RunObject")) await evict(run.object);
   await letThrough(key, 1, host);
   await answered;
   const done = since(before, await quiet());

@@ -1,9 +1,10 @@
 /** What an object reads when it wakes depends on what is open in its run, and not on all that the run has done. */
-import { evictDurableObject, runInDurableObject } from "cloudflare:test";
+import { runInDurableObject } from "cloudflare:test";
 import { expect, it } from "vitest";
 import type { RunObject } from "../../../src/index.ts";
 import { KEYS_PER_ROW, OPENINGS_RECALLED_MS } from "../../../src/limits.ts";
 import { skipTime } from "../../support/objects-clock.ts";
+import { evict } from "../../support/objects-direct.ts";
 import { keyed, openAsync } from "../../support/objects-group.ts";
 import { openLatch, openRun, prompts, untilInFlight, type TestRun } from "../../support/objects-run.ts";
 
@@ -97,7 +98,7 @@ async function query(run: TestRun, key: string): Promise<{ replayed: boolean }> 
 
 /** Rows that an object reads which wakes for `work`. */
 async function rowsRead(run: TestRun, work: () => Promise<unknown>): Promise<number> {
-  await evictDurableObject(run.object);
+  await evict(run.object);
   await work();
   return (await run.object.rowsWritten()).read ?? Infinity;
 }
