@@ -174,7 +174,7 @@ export class RunState {
     this.#resumeGroups(now.ms);
     this.#nextGroupSeq = rebuilt.nextSeq;
     this.#settled = rebuilt.settled;
-    this.carriedShards = new CarriedShards(rebuilt.carried, rebuilt.hasRecord);
+    this.carriedShards = new CarriedShards(rebuilt.carried, rebuilt.recordMs);
     this.#readableSeq = rebuilt.rowsSeq;
     this.children = new Children(store, this.engine.ledger);
     this.engine.setPaused(this.#status === "paused");

@@ -257,6 +257,7 @@ it("a stored call of version 4 keeps what it has, and its end may carry a shard 
     expect(new RunStore(storage).shards()).toEqual({
       shards: [{ id: 7, shard: shardOf(5), tail: [] }],
       carried: [7],
+      recordMs: null,
     });
   });
 });

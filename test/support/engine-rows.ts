@@ -147,13 +147,13 @@ export class Rows implements ReadByRebuild {
   }
 
   /** No call carries one. */
-  shards(): { shards: ShardRecord[]; carried: number[] } {
+  shards(): { shards: ShardRecord[]; carried: number[]; recordMs: null } {
     const ids = [...this.#shards.keys()].sort((a, b) => a - b);
     const shards = ids.map((id) => {
       const { shard, tail }: { shard: StoredShard; tail: string[] } = JSON.parse(this.#shards.get(id) ?? "");
       return { id, shard, tail: readTail(tail) };
     });
-    return { shards, carried: [] };
+    return { shards, carried: [], recordMs: null };
   }
 
   *#states(groupSeq: number): Generator<SlotRecord> {

@@ -54,8 +54,8 @@ export type Rebuilt = {
   epoch: number;
   /** The shards that are newer in rows of stored calls than in their own, once for each of these calls. */
   carried: number[];
-  /** Whether a row of a shard says which groups are settled. */
-  hasRecord: boolean;
+  /** When a row of a shard was written that says which groups are settled, or a time before; null = none says so. */
+  recordMs: number | null;
   /** Number of the last event in the rows of the log. */
   rowsSeq: number;
 };
@@ -68,7 +68,7 @@ export function rebuild(
   nowMs: number,
 ): Rebuilt {
   const { limits, windowMs, serviceTier } = settings;
-  const { shards, carried } = store.shards();
+  const { shards, carried, recordMs } = store.shards();
   const rowsSeq = store.log.lastSeq();
   const tails = shards.map(({ tail }) => tail);
   const settled = newestOf(shards.map(({ shard }) => shard.settled));
@@ -87,7 +87,7 @@ export function rebuild(
     settled: new SettledGroups(settled),
     epoch: Math.max(0, ...shards.map(({ shard }) => shard.epoch ?? 0)),
     carried,
-    hasRecord: settled !== null,
+    recordMs,
     rowsSeq,
   };
   for (const { stored, result } of store.groups.all(settled)) {

@@ -110,8 +110,9 @@ export class Turns {
   #carriedIn(
     { shards, groups }: { shards: readonly Shard[]; groups: readonly Group[] },
     written: Omit<StoredShard, "totals" | "leases">,
+    nowMs: number,
   ): { by: number; text: string } | null {
-    const by = this.#run.carriedShards.carrierOf({ shards, groups });
+    const by = this.#run.carriedShards.carrierOf({ shards, groups }, nowMs);
     const [shard] = shards;
     if (by === null || shard === undefined || !this.#store.hasSingles || !this.#store.singles.has(by)) return null;
     const text = shardText(shard, written);
@@ -128,8 +129,9 @@ export class Turns {
     const written =
       this.#store.hasSingles || singles.size > 0 ? { upTo: engine.log.lastSeq, ...this.#run.epochOfShards } : apartUpTo;
     const ofCarrier = windows === undefined ? written : { ...written, windows };
-    const carried = singles.size > 0 ? null : this.#carriedIn({ shards, groups }, ofCarrier);
-    if (carried === null) for (const id of this.#run.carriedShards.takeOthers(shards)) shards.push(engine.shard(id));
+    const carried = singles.size > 0 ? null : this.#carriedIn({ shards, groups }, ofCarrier, nowMs);
+    if (carried === null)
+      for (const id of this.#run.carriedShards.takeOthers(shards, nowMs)) shards.push(engine.shard(id));
     const [carrier] = shards;
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
     const log = { carrier: carrier !== undefined, asRows: flush === "log", isPart: carried !== null };

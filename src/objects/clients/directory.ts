@@ -2,6 +2,7 @@
 import { directoriesOf, directoryOf, type Objects } from "../address.ts";
 import type { ListedRun, StoredSummary } from "../methods/directory-api.ts";
 import type { RunSettings } from "../methods/runs.ts";
+import { LIST_PLACES_READ_MAX } from "../../limits.ts";
 import { withRetry } from "./retry.ts";
 
 /**
@@ -91,13 +92,18 @@ export function firstPlaceOf({ createdAtMs }: Pick<RunSettings, "createdAtMs">):
   return createdAtMs * 1_000;
 }
 
-/** Positions of runs in the list: those of one isolate are in the order in which they were opened, also within one ms. */
+/**
+ * Positions of runs in the list: those of one isolate are in the order in which they were opened, also within one ms. A clock that was set
+ * back begins anew: a run is looked for near the time of its opening.
+ */
 export class ListOrder {
   #last = 0;
 
   /** The position of a run that is opened now, in µs since 1970. */
   next(nowMs: number): number {
-    this.#last = Math.max(this.#last + 1, firstPlaceOf({ createdAtMs: nowMs }));
+    const first = firstPlaceOf({ createdAtMs: nowMs });
+    const isNear = this.#last < first + LIST_PLACES_READ_MAX / 2;
+    this.#last = isNear ? Math.max(this.#last + 1, first) : first;
     return this.#last;
   }
 }

@@ -1,7 +1,13 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { ListedRun } from "../../../../src/objects/methods/directory-api.ts";
-import { cursorOf, ListOrder, mergeParts, parseCursor } from "../../../../src/objects/clients/directory.ts";
+import {
+  cursorOf,
+  firstPlaceOf,
+  ListOrder,
+  mergeParts,
+  parseCursor,
+} from "../../../../src/objects/clients/directory.ts";
 
 const run = (openedAt: number, id = `run_${openedAt}`): ListedRun => ({ openedAt, id });
 
@@ -63,9 +69,15 @@ describe("a cursor", () => {
 });
 
 describe("the order of runs", () => {
-  it("is that of their opening, within a millisecond and where the clock goes back", () => {
+  it("is that of their opening, within a millisecond and where the clock goes back a little", () => {
     const order = new ListOrder();
-    const times = [1_000, 1_000, 1_000, 1_001, 900, 1_002].map((ms) => order.next(ms));
+    const times = [1_000, 1_000, 1_000, 1_001, 960, 1_002].map((ms) => order.next(ms));
     expect(times).toEqual([1_000_000, 1_000_001, 1_000_002, 1_001_000, 1_001_001, 1_002_000]);
+  });
+
+  it("begins anew where the clock is set back, so that each run is near its opening", () => {
+    const order = new ListOrder();
+    const places = [3_600_000, 1_000, 1_000].map((ms) => order.next(ms) - firstPlaceOf({ createdAtMs: ms }));
+    expect(places).toEqual([0, 0, 1]);
   });
 });

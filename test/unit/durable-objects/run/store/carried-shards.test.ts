@@ -2,19 +2,21 @@
 import { describe, expect, it } from "vitest";
 import { CarriedShards, newestShards } from "../../../../../durable-objects/run/store/carried-shards.ts";
 import type { ShardRecord } from "../../../../../durable-objects/run/store/records.ts";
-import { CARRIED_LEASES_MAX, CARRIED_SHARDS_MAX } from "../../../../../src/limits.ts";
+import { CARRIED_LEASES_MAX, CARRIED_SHARDS_MAX, OPENINGS_RECALLED_MS } from "../../../../../src/limits.ts";
 import type { StoredSettled } from "../../../../../src/run/leases/shard.ts";
 import { zeroTotals } from "../../../../../src/run/measures/totals.ts";
 
 const shard = (id: number, size = 0) => ({ id, leases: { size } });
 const call = (seq: number, done = true) => ({ done, header: { seq, single: "later" as const } });
+const WRITTEN_MS = 100_000;
+const NOW_MS = WRITTEN_MS + OPENINGS_RECALLED_MS - 1;
 const batch = (seq: number) => ({ done: true, header: { seq, single: null } });
 
 describe("the end of a stored call", () => {
-  const carriedShards = (...ids: number[]): CarriedShards => new CarriedShards(ids, true);
+  const carriedShards = (...ids: number[]): CarriedShards => new CarriedShards(ids, WRITTEN_MS);
 
   it("carries the one shard that its turn writes", () => {
-    expect(carriedShards().carrierOf({ shards: [shard(7)], groups: [call(3)] })).toBe(3);
+    expect(carriedShards().carrierOf({ shards: [shard(7)], groups: [call(3)] }, NOW_MS)).toBe(3);
   });
 
   it.each([
@@ -25,36 +27,45 @@ describe("the end of a stored call", () => {
     ["without a shard", { shards: [], groups: [call(3)] }],
     ["with many attempts in flight", { shards: [shard(7, CARRIED_LEASES_MAX + 1)], groups: [call(3)] }],
   ])("carries none %s", (_, written) => {
-    expect(carriedShards().carrierOf(written)).toBeNull();
+    expect(carriedShards().carrierOf(written, NOW_MS)).toBeNull();
   });
 
   it("carries none as long as no row says which calls need not be read", () => {
-    const carried = new CarriedShards([], false);
+    const carried = new CarriedShards([], null);
     const written = { shards: [shard(7)], groups: [call(3)] };
-    expect(carried.carrierOf(written)).toBeNull();
-    carried.takeOthers(written.shards);
-    expect(carried.carrierOf(written)).toBe(3);
+    expect(carried.carrierOf(written, NOW_MS)).toBeNull();
+    carried.takeOthers(written.shards, NOW_MS);
+    expect(carried.carrierOf(written, NOW_MS)).toBe(3);
+  });
+
+  it("carries none once the record of settled calls is so old that a newer one covers more", () => {
+    const carried = carriedShards(7);
+    const written = { shards: [shard(7)], groups: [call(3)] };
+    const laterMs = WRITTEN_MS + OPENINGS_RECALLED_MS;
+    expect(carried.carrierOf(written, laterMs)).toBeNull();
+    carried.takeOthers(written.shards, laterMs);
+    expect(carried.carrierOf(written, laterMs)).toBe(3);
   });
 
   it("carries none after as many as a waking object may read, those before it woke among them, until rows are written", () => {
     const carried = carriedShards(7, 7);
     const written = { shards: [shard(7)], groups: [call(3)] };
     for (let more = 2; more < CARRIED_SHARDS_MAX; more += 1) {
-      expect(carried.carrierOf(written)).toBe(3);
+      expect(carried.carrierOf(written, NOW_MS)).toBe(3);
       carried.carried(7);
     }
-    expect(carried.carrierOf(written)).toBeNull();
-    carried.takeOthers(written.shards);
-    expect(carried.carrierOf(written)).toBe(3);
+    expect(carried.carrierOf(written, NOW_MS)).toBeNull();
+    carried.takeOthers(written.shards, NOW_MS);
+    expect(carried.carrierOf(written, NOW_MS)).toBe(3);
   });
 });
 
 describe("a turn that writes rows of shards", () => {
   it("writes those that are carried, too, once", () => {
-    const carried = new CarriedShards([7, 9, 7], true);
-    expect(carried.takeOthers([])).toEqual([]);
-    expect(carried.takeOthers([shard(7)])).toEqual([9]);
-    expect(carried.takeOthers([shard(7)])).toEqual([]);
+    const carried = new CarriedShards([7, 9, 7], WRITTEN_MS);
+    expect(carried.takeOthers([], NOW_MS)).toEqual([]);
+    expect(carried.takeOthers([shard(7)], NOW_MS)).toEqual([9]);
+    expect(carried.takeOthers([shard(7)], NOW_MS)).toEqual([]);
   });
 });
 
@@ -67,12 +78,18 @@ describe("a restart", () => {
   };
   const recordOf = (id: number, upTo: number, events: number[] = [], settled?: StoredSettled): ShardRecord => ({
     id,
-    shard: { totals: zeroTotals(), leases: [], upTo, ...(settled === undefined ? {} : { settled }) },
+    shard: {
+      totals: { ...zeroTotals(), lastCallMs: upTo },
+      leases: [],
+      upTo,
+      ...(settled === undefined ? {} : { settled }),
+    },
     tail: events.map((seq) => [seq, { atMs: seq, group: null, event: "run_closed", status: "closed" }]),
   });
-  const shown = ({ shards, carried }: ReturnType<typeof newestShards>) => ({
+  const shown = ({ shards, carried, recordMs }: ReturnType<typeof newestShards>) => ({
     shards: shards.map(({ id, shard: { upTo, settled }, tail }) => [id, upTo, settled, tail.map(([seq]) => seq)]),
     carried,
+    recordMs,
   });
 
   it("takes each shard as it was written last, with the events of all tails and the record of its row", () => {
@@ -85,6 +102,7 @@ describe("a restart", () => {
         [3, 11, undefined, [10, 11]],
       ],
       carried: [1, 1, 3],
+      recordMs: 4,
     });
   });
 
@@ -93,6 +111,7 @@ describe("a restart", () => {
     expect(shown(newestShards(rows, [recordOf(1, 9, [9]), recordOf(1, 3, [3])]))).toEqual({
       shards: [[1, 9, undefined, [9]]],
       carried: [],
+      recordMs: null,
     });
   });
 });
