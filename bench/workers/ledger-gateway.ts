@@ -6,6 +6,7 @@
 import { runOf, type Objects } from "../../src/objects/address.ts";
 import type { AcquireRequest, SingleSettlement } from "../../src/objects/methods/calls.ts";
 import gateway, { RunObject as Run } from "../../src/index.ts";
+import { countWrites, written } from "./writes.ts";
 
 export {
   BatchObject,
@@ -18,41 +19,11 @@ export {
   UpstreamObject,
 } from "../../src/index.ts";
 
-/** What run objects have written. Rows of one moment are one commit. */
-const written = { commits: 0, rows: 0, bytes: 0 };
-let isWriting = false;
-
 export class RunObject extends Run {
   constructor(context: DurableObjectState, env: Objects) {
     countWrites(context.storage.sql);
     super(context, env);
   }
-}
-
-/** Counts what a store's statements write. */
-function countWrites(sql: SqlStorage): void {
-  const prototype: { exec: SqlStorage["exec"]; isCounted?: boolean } = Object.getPrototypeOf(sql);
-  if (prototype.isCounted === true) return;
-  prototype.isCounted = true;
-  const plain = prototype.exec;
-  prototype.exec = function <T extends Record<string, SqlStorageValue>>(
-    this: SqlStorage,
-    query: string,
-    ...values: unknown[]
-  ): SqlStorageCursor<T> {
-    const cursor = plain.call<SqlStorage, [string, ...unknown[]], SqlStorageCursor<T>>(this, query, ...values);
-    if (cursor.rowsWritten > 0) noteRows(cursor.rowsWritten, values);
-    return cursor;
-  };
-}
-
-function noteRows(rows: number, values: readonly unknown[]): void {
-  written.rows += rows;
-  for (const value of values) written.bytes += typeof value === "string" ? value.length : 8;
-  if (isWriting) return;
-  isWriting = true;
-  written.commits += 1;
-  queueMicrotask(() => (isWriting = false));
 }
 
 type Env = Parameters<typeof gateway.fetch>[1] & Objects;

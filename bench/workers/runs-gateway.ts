@@ -3,6 +3,7 @@
  * that has a part in it, and what all objects have written so far. Calls of an object's own methods do not count.
  */
 import gateway, { DirectoryObject as Directory, RunObject as Run } from "../../src/index.ts";
+import { countWrites, written } from "./writes.ts";
 
 export {
   BatchObject,
@@ -15,10 +16,7 @@ export {
 } from "../../src/index.ts";
 
 /** `lease` and `release`: what the parts of the list and the object that all share ask of each other. */
-const counts = { open: 0, add: 0, addOfDay: 0, lease: 0, release: 0, commits: 0, rows: 0 };
-
-/** Objects whose rows of this moment are one commit. */
-const writing = new Set<SqlStorage>();
+const counts = { open: 0, add: 0, addOfDay: 0, lease: 0, release: 0 };
 
 export class RunObject extends Run {
   constructor(...[context, env]: ConstructorParameters<typeof Run>) {
@@ -59,34 +57,10 @@ export class DirectoryObject extends Directory {
   }
 }
 
-/** Counts what the statements of all objects write, from the first of them on. */
-function countWrites(sql: SqlStorage): void {
-  const prototype: { exec: SqlStorage["exec"]; isCounted?: boolean } = Object.getPrototypeOf(sql);
-  if (prototype.isCounted === true) return;
-  prototype.isCounted = true;
-  const plain = prototype.exec;
-  prototype.exec = function <T extends Record<string, SqlStorageValue>>(
-    this: SqlStorage,
-    query: string,
-    ...values: unknown[]
-  ): SqlStorageCursor<T> {
-    const cursor = plain.call<SqlStorage, [string, ...unknown[]], SqlStorageCursor<T>>(this, query, ...values);
-    if (cursor.rowsWritten > 0) noteRows(this, cursor.rowsWritten);
-    return cursor;
-  };
-}
-
-function noteRows(sql: SqlStorage, rows: number): void {
-  counts.rows += rows;
-  if (writing.has(sql)) return;
-  writing.add(sql);
-  counts.commits += 1;
-  queueMicrotask(() => writing.delete(sql));
-}
-
 export default {
   async fetch(...[request, env, context]: Parameters<typeof gateway.fetch>): Promise<Response> {
-    if (new URL(request.url).pathname === "/bench/runs") return Response.json(counts);
+    if (new URL(request.url).pathname === "/bench/runs")
+      return Response.json({ ...counts, commits: written.commits, rows: written.rows });
     return await gateway.fetch(request, env, context);
   },
 };
