@@ -673,6 +673,11 @@ export const WORKER_MERGE_MS = 2;
  */
 export const WORKER_SHORT_MERGE_MS = 4;
 /**
+ * The same once nothing but the end of its group waits for what it ends, ms: the answers of a wide wave then make a few commits instead of
+ * dozens. The last of them waits for nothing; a Worker that dies loses what it has gathered, so the time is short beside any LLM call.
+ */
+export const WORKER_GATHER_MS = 25;
+/**
  * Time for which a Worker without a client completes its calls, ms: the platform ends it after 30 s, and it needs some to
  * report those that it gives up.
  */

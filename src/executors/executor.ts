@@ -259,6 +259,7 @@ export class Executor {
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
       for (const job of reply.jobs.splice(0)) this.#begin(job, reply.defaults[job.groupSeq] ?? "{}");
     }
+    work.setGathering(reply.group?.awaitsEnd === true && !this.#claimMore);
     this.#duty.replied(reply, claim, work);
     this.#duty.slotsWait(this.#claimMore, work);
   }
@@ -281,6 +282,7 @@ export class Executor {
     this.#isSignalled = true;
     this.#claimMore = true;
     this.#waitsAtSocket = false;
+    this.#work.setGathering(false);
     this.#work.offerRoom();
     this.#duty.slotsWait(true, this.#work);
   }

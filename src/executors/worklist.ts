@@ -1,6 +1,6 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
 import { answerChars } from "../answer.ts";
-import { CLAIM_BYTES_MAX, HEDGE_REPORT_MS_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS } from "../limits.ts";
+import { CLAIM_BYTES_MAX, HEDGE_REPORT_MS_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS, WORKER_GATHER_MS } from "../limits.ts";
 import type { Settlement } from "../objects/methods/groups.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -51,6 +51,8 @@ export class Worklist {
   /** Whether it has waited long enough for them. */
   #isDue = false;
   #batchingDelayMs = 0;
+  /** Whether only the end of all waits for what ends. */
+  #mayGather = false;
   /** The last attempt was so short that settling is what limits the run: then it pays to settle more at once. */
   #isShort = false;
 
@@ -68,6 +70,15 @@ export class Worklist {
   /** Sets how long to wait for further answers before the first is settled, ms. Zero is a millisecond on workerd. */
   setBatchingDelay(delayMs: number): void {
     this.#batchingDelayMs = delayMs;
+  }
+
+  /** Sets whether answers may gather for a while, because only the end of all waits for them. The last one waits for none. */
+  setGathering(mayGather: boolean): void {
+    const isOver = this.#mayGather && !mayGather;
+    this.#mayGather = mayGather;
+    if (!isOver) return;
+    this.#stopMergeTimer();
+    this.#wakeLater();
   }
 
   /** Stops the timers that outlive attempts. */
@@ -173,6 +184,8 @@ export class Worklist {
     if (settlement.outcome.kind === "success") this.#paces.answered(model, settlement.outcome.latencyMs);
     this.#isShort = settlement.outcome.latencyMs < SHORT_ATTEMPT_MS;
     this.#ended.push(settlement);
+    // It may be made again.
+    if (settlement.outcome.kind !== "success") this.setGathering(false);
     this.#wakeLater();
   }
 
@@ -310,7 +323,8 @@ export class Worklist {
       this.#wake();
     };
     const { mergeMs, shortMergeMs } = this.#rules;
-    const delayMs = this.#isShort ? Math.max(shortMergeMs, this.#batchingDelayMs) : mergeMs;
+    const plainMs = this.#isShort ? Math.max(shortMergeMs, this.#batchingDelayMs) : mergeMs;
+    const delayMs = this.#mayGather ? Math.max(plainMs, WORKER_GATHER_MS) : plainMs;
     this.#mergeTimer ??= setTimeout(due, delayMs);
   }
 

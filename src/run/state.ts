@@ -312,6 +312,7 @@ export class EngineState {
     shard.totals.peakParallel = Math.max(shard.totals.peakParallel, this.#attempts.size);
     const group = this.groupOf(lease);
     if (lease.slotId !== null) startIn(group, lease, indexOf(lease.slotId), nowMs);
+    if (group !== undefined && (lease.hasCourse === true || lease.schemaRetries !== undefined)) group.mayGoOn = true;
     const window = (call ?? group)?.window ?? null;
     if (window !== null) lease.window = window;
     window?.attemptStarted();

@@ -44,6 +44,18 @@ export function workerMayStartMore({ engine }: Pick<Executed, "engine">, seq: nu
   return hasRoom(engine, seq) && engine.attempts.size - engine.inFlightBy.calls < engine.width;
 }
 
+/**
+ * Whether nothing but the end of a group waits for what its Worker ends: nothing is queued that could start then, in any group, and no slot
+ * or rule of the group follows from the end of another slot.
+ */
+export function awaitsEnd({ engine, openGroups }: Pick<Executed, "engine" | "openGroups">, seq: number): boolean {
+  const { queue, calls, groups } = engine;
+  const group = groups.get(seq);
+  if (group === undefined || openGroups.size !== 1 || queue.readyCount + queue.delayedCount + calls.size > 0)
+    return false;
+  return group.graph === null && group.header.rules === undefined && !group.mayGoOn;
+}
+
 /** A slot that runs may get a second attempt. */
 function hasRoom({ groups, hedges }: EngineState, seq: number): boolean {
   const group = groups.get(seq);

@@ -8,7 +8,7 @@ import type { EndedReply, EndedSlot, OwnGroup } from "../../../src/objects/metho
 import { endedRecord, groupView, viewOf } from "./read.ts";
 import type { RunState } from "../state.ts";
 import type { RunStore } from "../store/store.ts";
-import { missingLanes } from "../executors/lanes.ts";
+import { awaitsEnd, missingLanes } from "../executors/lanes.ts";
 import type { SettledSlots } from "../memory/waiting.ts";
 
 export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: number): OwnGroup {
@@ -20,8 +20,11 @@ export function ownGroupOf(run: RunState, store: RunStore, seq: number, nowMs: n
   if (since?.upTo !== undefined) run.workers.shown(seq, since.upTo.cursor);
   const lanes = run.waitingExecutors.asksForLanes(worker) ? missingLanes(run) : [];
   if (lanes.length > 0) run.laneStarts.started(nowMs);
+  // A client that is shown slots as they end is not shown them late.
+  const gathers = after === undefined && awaitsEnd(run, seq) ? { awaitsEnd: true as const } : {};
   return {
     ...(since ?? { ended: endedBy(run, settled) }),
+    ...gathers,
     aborted: run.engine.givenUp.takeOfWorker(worker),
     // Sooner than by the alarm, which starts them if the Worker ends first.
     lanes,

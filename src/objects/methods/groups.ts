@@ -246,6 +246,8 @@ export type OwnGroup = {
   ended: EndedSlot[];
   /** With `after`: how far `ended` goes. Absent if `after` is of another instance: then it must be read from the start. */
   upTo?: { cursor: EndedReply["cursor"]; hasMore: boolean };
+  /** Set if nothing but the end of the group waits for what it ends: it may gather answers for a while before it settles them. */
+  awaitsEnd?: true;
   /** Attempts that were given up: it must stop them. */
   aborted: string[];
   /** Lanes to start, by number, if it asked for them. */

@@ -161,6 +161,8 @@ export class Group {
   #isEndTaken = false;
   /** Whether an escalation in it was reported. In memory only: receivers recognise what a restart reports once more. */
   isEscalationTold = false;
+  /** Whether an attempt of it has begun after whose answer its slot may go on. In memory only. */
+  mayGoOn = false;
   /** Slots that ended with a recorded answer. */
   replayed = 0;
   /** What attempts have cost beside which another attempt of their slot was in flight. */

@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Outcome } from "../../../src/call.ts";
 import { Executor, type Claim, type ExecutorDeps, type ExecutorListener } from "../../../src/executors/executor.ts";
 import { LaneDuty } from "../../../durable-objects/lane/duty.ts";
@@ -13,8 +13,9 @@ import {
   HEARTBEAT_MS,
   LANES_JOIN_MS,
   SOCKET_RENEW_MS,
+  WORKER_GATHER_MS,
 } from "../../../src/limits.ts";
-import type { ClaimReply, Job } from "../../../src/objects/methods/groups.ts";
+import type { ClaimReply, Job, Settlement } from "../../../src/objects/methods/groups.ts";
 
 const LANE = { callsMax: 6, waitingMax: 6, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 };
 const ANSWER: Outcome = { kind: "success", text: "a", model: "m", finishReason: "stop", usage: null, latencyMs: 1 };
@@ -63,6 +64,36 @@ const unreachable = (): ClaimReply => {
 };
 
 afterEach(() => vi.useRealTimers());
+
+describe("an executor whose run says that only the end of its group waits", () => {
+  beforeEach(() => void vi.useFakeTimers());
+  afterEach(() => void vi.useRealTimers());
+
+  it("gathers answers before it settles them", async () => {
+    const ends = new Map<string, (settlement: Settlement) => void>();
+    const execute: ExecutorDeps["execute"] = ({ lease: { attemptId } }) =>
+      new Promise((resolve) => ends.set(attemptId, resolve));
+    const group = { ended: [], awaitsEnd: true, aborted: [], lanes: [], view: null } as const;
+    const granted = replyOf([jobOf("1.1"), jobOf("2.1"), jobOf("3.1")], {
+      group: { ...group, ended: [], aborted: [], lanes: [] },
+    });
+    const rules = { callsMax: 8, waitingMax: 8, settleAtShare: 1, mergeMs: 2, shortMergeMs: 2 };
+    const { executor, claims } = scripted([() => granted], { execute }, rules);
+    const ran = executor.run();
+    const passes = async (ms: number): Promise<number> => {
+      await vi.advanceTimersByTimeAsync(ms);
+      return settledIn(claims).length;
+    };
+    await passes(0);
+    ends.get("1.1")?.({ attemptId: "1.1", outcome: ANSWER });
+    ends.get("2.1")?.({ attemptId: "2.1", outcome: ANSWER });
+    expect(await passes(WORKER_GATHER_MS - 1)).toBe(0);
+    expect(await passes(1)).toBe(2);
+    ends.get("3.1")?.({ attemptId: "3.1", outcome: ANSWER });
+    expect(await passes(0)).toBe(3);
+    await ran;
+  });
+});
 
 describe("an executor", () => {
   it("settles every attempt that it claimed, and ends when the run has nothing left for it", async () => {

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { WorkRules } from "../../../src/executors/rules.ts";
 import { Worklist } from "../../../src/executors/worklist.ts";
-import { WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../../../src/limits.ts";
+import { WORKER_GATHER_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../../../src/limits.ts";
 import type { Settlement } from "../../../src/objects/methods/groups.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -28,6 +28,18 @@ function settling() {
     for (const attemptId of ids) ends.get(attemptId)?.({ attemptId, outcome: answer });
     await vi.advanceTimersByTimeAsync(0);
   };
+  const fail = async (attemptId: string): Promise<void> => {
+    const reason = { reason: "internal", message: "failed" } as const;
+    const failed = {
+      kind: "failure",
+      class: "transient",
+      answered: false,
+      retryAfterMs: null,
+      latencyMs: LONG_MS,
+    } as const;
+    ends.get(attemptId)?.({ attemptId, outcome: { ...failed, reason } });
+    await vi.advanceTimersByTimeAsync(0);
+  };
   let wakes = 0;
   const wait = (): void => {
     void work.changed().then(() => {
@@ -47,7 +59,7 @@ function settling() {
     wait();
     return length;
   };
-  return { work, begin, end, passes, settle };
+  return { work, begin, end, fail, passes, settle };
 }
 
 const LONG_MS = 20_000;
@@ -95,6 +107,33 @@ describe("a Worker that executes its group", () => {
     await end(5, "2.1");
     expect(await passes(WORKER_SHORT_MERGE_MS * 2 - 1)).toBe(false);
     expect(await passes(1)).toBe(true);
+  });
+
+  it("gathers answers for longer while only the end of all waits for them, but not the last one", async () => {
+    const { work, begin, end, passes, settle } = settling();
+    begin("1.1", "2.1", "3.1");
+    work.setGathering(true);
+    await end(LONG_MS, "1.1");
+    await end(5, "2.1");
+    expect(await passes(WORKER_GATHER_MS - 1)).toBe(false);
+    expect(await passes(1)).toBe(true);
+    expect(settle()).toBe(2);
+    await end(LONG_MS, "3.1");
+    expect(await passes(0)).toBe(true);
+  });
+
+  it("gathers no longer once slots wait, or an attempt has failed that may be made again", async () => {
+    for (const stop of ["slots", "failure"] as const) {
+      const { work, begin, end, fail, passes } = settling();
+      begin("1.1", "2.1", "3.1");
+      work.setGathering(true);
+      await end(LONG_MS, "1.1");
+      expect(await passes(WORKER_MERGE_MS)).toBe(false);
+      if (stop === "slots") work.setGathering(false);
+      else await fail("2.1");
+      expect(await passes(WORKER_MERGE_MS - 1)).toBe(false);
+      expect(await passes(1)).toBe(true);
+    }
   });
 
   it("waits no second time for what may not have arrived", async () => {

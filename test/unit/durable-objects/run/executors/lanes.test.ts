@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { lanesToStart, missingLanes } from "../../../../../durable-objects/run/executors/lanes.ts";
+import { awaitsEnd, lanesToStart, missingLanes } from "../../../../../durable-objects/run/executors/lanes.ts";
 import { LaneLives } from "../../../../../durable-objects/run/memory/lane-lives.ts";
 import { LaneStarts } from "../../../../../durable-objects/run/memory/lane-starts.ts";
 import { PresentExecutors } from "../../../../../durable-objects/run/memory/present.ts";
@@ -37,6 +37,44 @@ function open(slots: number): void {
   const request = { defaultsJson: "{}", openKey: "key", detach: true, errorStyle: "bracket", named: false } as const;
   groups.set(header.seq, { header, sealed: true, ...request });
 }
+
+describe("a group", () => {
+  const OWN = 1;
+
+  beforeEach(() => {
+    groups = new Map();
+    engine = new TestEngine();
+    open(4);
+  });
+
+  it("has nothing but its end wait for its answers once all of its slots run, and no other group is open", () => {
+    engine.turn([3], NOW);
+    expect(awaitsEnd(runOf(engine), OWN)).toBe(false);
+    engine.turn([1], NOW);
+    expect([awaitsEnd(runOf(engine), OWN), awaitsEnd(runOf(engine), OWN + 1)]).toEqual([true, false]);
+    engine.call("a", NOW);
+    expect(awaitsEnd(runOf(engine), OWN)).toBe(false);
+    engine.startAll(NOW);
+    expect(awaitsEnd(runOf(engine), OWN)).toBe(true);
+    open(1);
+    engine.startAll(NOW);
+    expect(awaitsEnd(runOf(engine), OWN)).toBe(false);
+  });
+
+  it("has its other slots wait for answers that a rule looks at, or after which a slot may go on", () => {
+    engine.startAll(NOW);
+    const group = engine.state.groups.get(OWN);
+    expect([group?.mayGoOn, awaitsEnd(runOf(engine), OWN)]).toEqual([false, true]);
+    const checked = new TestEngine();
+    checked.open([{ schemaRetries: 1 }]);
+    checked.startAll(NOW);
+    expect(awaitsEnd({ engine: checked.state, openGroups: groups }, OWN)).toBe(false);
+    const ruled = new TestEngine();
+    ruled.open(alike(1), { rules: { atLeast: 1 } });
+    ruled.startAll(NOW);
+    expect(awaitsEnd({ engine: ruled.state, openGroups: groups }, OWN)).toBe(false);
+  });
+});
 
 describe("an alarm", () => {
   /** What a slot reserves, nano-USD. */
