@@ -14,7 +14,7 @@ import { objectVars } from "./test/support/object-vars.ts";
 import { ShortFilesLast } from "./test/support/short-files-last.ts";
 
 const COMPATIBILITY_DATE = "2026-11-01";
-const COMPATIBILITY_FLAGS = ["enable_request_signal"];
+const COMPATIBILITY_FLAGS = ["enable_request_signal", "no_nodejs_global_timers"];
 
 /** Where to write the results as JSON, for a program that counts them; unset = nowhere. */
 const reportFile = process.env["FANOUT_TEST_REPORT"];

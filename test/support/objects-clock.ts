@@ -41,7 +41,9 @@ export async function withTimers<T>(
     Object.defineProperty(globalThis, name, { value, writable: true, configurable: true });
   };
   for (const name of ["setInterval", "setTimeout"] as const) {
-    replace(name, (callback: () => void, ms?: number) => real[name](callback, paced(ms)));
+    // Called on its own: the runtime's timers refuse to be methods of another object.
+    const set = real[name];
+    replace(name, (callback: () => void, ms?: number) => set(callback, paced(ms)));
   }
   try {
     return await work();
