@@ -28,12 +28,20 @@ type Callers = Pick<
 /** What the reply to the Worker of a group says of its group, by the group's number. */
 type OwnGroups = (seq: number) => OwnGroup;
 
+/** What the replies of a turn say beside its attempts. `mayStartMore`: `lanesMayStartMore` after the turn, found out once if anybody asks. */
+type OfTurn = { ownGroups: OwnGroups; mayStartMore: () => boolean };
+
+/** `OfTurn` of a turn whose dispatch is over. */
+export function ofTurn(run: Callers, ownGroups: OwnGroups, nowMs: number): OfTurn {
+  let mayStart: boolean | null = null;
+  return { ownGroups, mayStartMore: () => (mayStart ??= lanesMayStartMore(run, nowMs)) };
+}
+
 /** Replies to executors and single calls with what dispatch decided, and to calls whose equal call has ended. */
 export function sendReplies(
   run: Callers,
   { assignments, refused }: Dispatched,
-  ownGroups: OwnGroups,
-  nowMs: number,
+  { ownGroups, mayStartMore }: OfTurn,
 ): void {
   sendToCalls(run, { assignments, refused });
   const byExecutor = new Map<number, Assignment[]>();
@@ -43,7 +51,7 @@ export function sendReplies(
     if (own === undefined) byExecutor.set(assignment.executor, [assignment]);
     else own.push(assignment);
   }
-  const claimMore = byExecutor.size > 0 && lanesMayStartMore(run, nowMs);
+  const claimMore = byExecutor.size > 0 && mayStartMore();
   for (const [executor, own] of byExecutor) {
     if (!isWorker(executor)) run.waitingExecutors.replyTo(executor, laneClaimOf(run, executor, own, claimMore));
     else {
@@ -75,14 +83,15 @@ export function sendToCalls(
 }
 
 /** Replies to the executors that wait here and need not, or must know at once what the turn changed. */
-export function releaseExecutors(run: Callers, ownGroups: OwnGroups, nowMs: number): void {
+export function releaseExecutors(run: Callers, { ownGroups, mayStartMore }: OfTurn): void {
   const { waitingExecutors, engine, openGroups } = run;
   if (waitingExecutors.size === 0) return;
   const hasCalls = (lane: number): boolean => (engine.shards.get(lane)?.leases.size ?? 0) > 0;
-  waitingExecutors.releaseLanes(
-    lanesMayStartMore(run, nowMs),
-    (lane, room) => run.presentExecutors.replied(lane, room) && hasCalls(lane),
-  );
+  if (waitingExecutors.hasLanes)
+    waitingExecutors.releaseLanes(
+      mayStartMore(),
+      (lane, room) => run.presentExecutors.replied(lane, room) && hasCalls(lane),
+    );
   waitingExecutors.releaseWorkers((worker, waits) => {
     const seq = worker - WORKER_FIRST;
     if (waits && openGroups.has(seq) && !engine.givenUp.hasOfWorker(worker) && !hasNews(run, seq)) return null;

@@ -41,6 +41,12 @@ export class WaitingExecutors {
     return this.#executors.has(executor);
   }
 
+  /** Whether a lane waits. */
+  get hasLanes(): boolean {
+    for (const executor of this.#executors.keys()) if (!isWorker(executor)) return true;
+    return false;
+  }
+
   /** The lanes that wait. */
   lanes(): number[] {
     return [...this.#executors.keys()].filter((executor) => !isWorker(executor));

@@ -7,7 +7,14 @@ import type { UsageDocument } from "../../../src/contract/runs.ts";
 import type { GroupHeader } from "../../../src/run/group/group.ts";
 import type { Shard } from "../../../src/run/leases/shard.ts";
 import { durationsSince, percentilesOf, type Percentiles } from "../../../src/run/measures/percentiles.ts";
-import { noTimes, OTHER_MODELS, sumTotals, type ModelTotals, type Totals } from "../../../src/run/measures/totals.ts";
+import {
+  noTimes,
+  OTHER_MODELS,
+  sumModels,
+  sumTotals,
+  type ModelTotals,
+  type Totals,
+} from "../../../src/run/measures/totals.ts";
 import type { CounterValues, GroupCounts } from "./meta.ts";
 import { OVERVIEW_MODELS_MAX } from "../../../src/limits.ts";
 
@@ -30,7 +37,7 @@ export class Counters {
 
   /** The counters of all executors, summed. */
   get totals(): Totals {
-    return sumTotals([...this.#shards.values()].map((shard) => shard.totals));
+    return sumTotals(this.#parts());
   }
 
   get groups(): Readonly<GroupCounts> {
@@ -81,11 +88,15 @@ export class Counters {
 
   /** USD that the run's own calls have cost by model, whatever was reset: those that cost most, and all others together. */
   spendByModel(): Record<string, number> {
-    const models = Object.entries(this.totals.models).filter(([, { costNanoUsd }]) => costNanoUsd > 0);
+    const models = Object.entries(sumModels(this.#parts())).filter(([, { costNanoUsd }]) => costNanoUsd > 0);
     const dearest = models.toSorted(([, a], [, b]) => b.costNanoUsd - a.costNanoUsd);
     const shown = dearest.slice(0, OVERVIEW_MODELS_MAX - 1).map(([model, used]) => [model, usdOf(used.costNanoUsd)]);
     const rest = dearest.slice(OVERVIEW_MODELS_MAX - 1).reduce((sum, [, used]) => sum + used.costNanoUsd, 0);
     return Object.fromEntries(rest === 0 ? shown : [...shown, [OTHER_MODELS, usdOf(rest)]]);
+  }
+
+  *#parts(): Generator<Totals> {
+    for (const { totals } of this.#shards.values()) yield totals;
   }
 
   #now(): CounterValues {

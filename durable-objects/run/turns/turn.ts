@@ -25,7 +25,7 @@ import { abandon } from "../calls.ts";
 import { openServices } from "../groups/services.ts";
 import { holdGranted } from "../executors/leases.ts";
 import { ownGroupOf } from "../groups/own-group.ts";
-import { releaseExecutors, sendReplies } from "../executors/replies.ts";
+import { ofTurn, releaseExecutors, sendReplies } from "../executors/replies.ts";
 import type { OwnGroup } from "../../../src/objects/methods/groups.ts";
 import type { RunState } from "../state.ts";
 import { groupResult } from "../store/records.ts";
@@ -76,10 +76,11 @@ export class Turns {
     const mustWrite = flush !== null || run.engine.mustWrite || run.hasWrites;
     const ended = mustWrite ? this.#write(nowMs, flush) : [];
     const ownGroups = (seq: number): OwnGroup => ownGroupOf(run, this.#store, seq, nowMs);
-    sendReplies(run, dispatched, ownGroups, nowMs);
+    const replies = ofTurn(run, ownGroups, nowMs);
+    sendReplies(run, dispatched, replies);
     run.waitingCalls.release(nowMs);
     for (const seq of ended) run.groupEnded(seq);
-    releaseExecutors(run, ownGroups, nowMs);
+    releaseExecutors(run, replies);
     run.forgetWritten();
     run.waitingReaders.sweep(nowMs);
   }

@@ -22,7 +22,13 @@ import {
   type TemplateFacts,
 } from "../money/template.ts";
 import { testimonyOf, type Witness } from "../money/witnesses.ts";
-import { TEMPLATE_LIFE_MS, TEMPLATES_FRESH_MS, TEMPLATES_PER_UPSTREAM_MAX, TEXT_MODELS_MAX } from "../../limits.ts";
+import {
+  PROMPT_TOKENS_PER_MESSAGE,
+  TEMPLATE_LIFE_MS,
+  TEMPLATES_FRESH_MS,
+  TEMPLATES_PER_UPSTREAM_MAX,
+  TEXT_MODELS_MAX,
+} from "../../limits.ts";
 import type { Target } from "../leases/shard.ts";
 
 /** The model of facts about all models beyond TEMPLATES_PER_UPSTREAM_MAX: they bound those that are still unseen. */
@@ -110,14 +116,15 @@ export class Templates {
           largestExcessTokens = Math.max(largestExcessTokens, row.excessTokens);
       }
     }
-    const floorTokens = Math.min(fixedTokensOf(facts, bounds), bareTokensIn(known, model, { facts, bounds }));
+    const bareTokens = bareTokensIn(known, model, { facts, bounds });
+    const floorTokens = Math.min(fixedTokensOf(facts, bounds), bareTokens);
     const ofText = factsIn(known, keyOf(model, textShapeOf(facts)));
     const ofImages = sendsImages(shape) ? imageFactsIn(known, model, shape) : undefined;
     const imageExcessTokens = sendsImages(shape) ? imageExcessIn(known, model, bounds) : undefined;
     // What images explain is not the template's.
     const most = imageExcessTokens === undefined ? Infinity : Math.max(floorTokens, ofText?.excessTokens ?? 0);
     const own = ofImages === undefined ? ofText : mergedFacts(ofText, atMost(most, ofImages));
-    const learned = overheadOf(floorTokens, own, largestExcessTokens);
+    const learned = withBare(overheadOf(floorTokens, own, largestExcessTokens), bareTokens);
     const overhead = imageExcessTokens === undefined ? learned : { ...learned, imageExcessTokens };
     const awaited = known.isRead ? {} : { awaitsFacts: true };
     if (bounds.vouched === true) return { ...overhead, ...awaited, cautiousTokens: overhead.settledTokens };
@@ -128,8 +135,9 @@ export class Templates {
   textRatioOf({ upstream, model }: Target): number | undefined {
     const known = this.#upstreams.get(upstream);
     if (known === undefined) return undefined;
-    const ratios = [known.ownRatios.get(model), known.sharedRatios.get(model)].filter((ratio) => ratio !== undefined);
-    return ratios.length === 0 ? undefined : Math.max(...ratios);
+    const own = known.ownRatios.get(model);
+    const shared = known.sharedRatios.get(model);
+    return own === undefined || shared === undefined ? (own ?? shared) : Math.max(own, shared);
   }
 
   /**
@@ -153,9 +161,10 @@ export class Templates {
     const { own, ownBare, stored } = known;
     const shape = shapeOfLease(leaseShape);
     // Clients choose models' names, so they must not fill the memory.
-    const isRoom = own.has(keyOf(model, shape)) || own.size < TEMPLATES_PER_UPSTREAM_MAX;
+    const ofModel = keyOf(model, shape);
+    const isRoom = own.has(ofModel) || own.size < TEMPLATES_PER_UPSTREAM_MAX;
     const name = isRoom ? model : ANY_MODEL;
-    const key = keyOf(name, shape);
+    const key = isRoom ? ofModel : keyOf(ANY_MODEL, shape);
     if (isRoom && isBareShape(leaseShape)) ownBare.set(key, Math.min(ownBare.get(key) ?? Infinity, promptTokens));
     const before = own.get(key);
     if (isKnown(before, seen)) return;
@@ -269,14 +278,24 @@ function factsIn({ own, shared }: Known, key: string): TemplateFacts | undefined
   return seen === undefined ? shared.get(key) : mergedFacts(shared.get(key), seen);
 }
 
-/** Most tokens of the template of a bare call, by what such calls were billed; Infinity = it is not known, or not to be learned. */
+/**
+ * Most tokens of the template of a bare call beside those of a message, by what such calls were billed; Infinity = it is not known, or not
+ * to be learned. The bill has the tokens of its one message, too, and every prompt reserves those of its messages apart.
+ */
 function bareTokensIn(
   { ownBare }: Known,
   model: string,
   { facts, bounds }: { facts: CallFacts; bounds: TokenBounds },
 ): number {
   if (bounds.vouched === true || !isBare(facts)) return Infinity;
-  return ownBare.get(keyOf(model, shapeOf(facts))) ?? Infinity;
+  const billed = ownBare.get(keyOf(model, shapeOf(facts))) ?? Infinity;
+  return Math.max(0, billed - PROMPT_TOKENS_PER_MESSAGE);
+}
+
+/** An overhead whose upper bound is that of bare calls, too. */
+function withBare(overhead: Overhead, bareTokens: number): Overhead {
+  const { settledTokens, cautiousTokens } = overhead;
+  return { ...overhead, cautiousTokens: Math.max(settledTokens, Math.min(cautiousTokens, bareTokens)) };
 }
 
 /** What the bills of requests with images have shown, of a model or of one beyond those that are kept apart. */

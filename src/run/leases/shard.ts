@@ -13,6 +13,7 @@ import type { TraceContext } from "../../trace-context.ts";
 import type { StoredWindow, WindowGroup } from "./concurrency-window.ts";
 import { groupSeqOf } from "../queue/slot.ts";
 import { zeroTotals, type Totals } from "../measures/totals.ts";
+import { totalsText } from "../measures/totals-text.ts";
 import type { GateTokens } from "./tokens.ts";
 import { RenewedMap } from "../../renewed/map.ts";
 
@@ -303,8 +304,9 @@ function leaseText(lease: AttemptInFlight): string {
  */
 export function shardText(shard: Shard, written: Omit<StoredShard, "totals" | "leases"> = {}): string {
   const leases = Array.from(shard.leases.values(), leaseText);
-  const rest = JSON.stringify({ totals: shard.totals, ...written });
-  return `{"leases":[${leases.join(",")}],${rest.slice(1)}`;
+  const rest = JSON.stringify(written);
+  const others = rest === "{}" ? rest.slice(1) : `,${rest.slice(1)}`;
+  return `{"leases":[${leases.join(",")}],"totals":${totalsText(shard.totals)}${others}`;
 }
 
 export function leaseApart(lease: AttemptInFlight, shard: Shard): LeaseApart {

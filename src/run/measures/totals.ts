@@ -102,9 +102,20 @@ export function sumTotals(parts: Iterable<Totals>): Totals {
       addDurations(sum.times.latency, part.times.latency);
       addDurations(sum.times.queued, part.times.queued);
     }
-    for (const [model, more] of Object.entries(part.models)) addModel(sum.models, model, more);
+    addModels(sum.models, part.models);
   }
   return sum;
+}
+
+/** Sums what totals have of models alone. */
+export function sumModels(parts: Iterable<Pick<Totals, "models">>): Totals["models"] {
+  const sum: Totals["models"] = {};
+  for (const { models } of parts) addModels(sum, models);
+  return sum;
+}
+
+function addModels(sum: Totals["models"], models: Totals["models"]): void {
+  for (const [model, more] of Object.entries(models)) addModel(sum, model, more);
 }
 
 /** Adds how long a call took whose last attempt has ended. */

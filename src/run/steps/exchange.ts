@@ -1,11 +1,10 @@
 /** A run's exchanges with its gates: which are due, what they report, and what follows from the replies. */
-import type { GateGrant, GateReport, RateSample, WorkClass } from "../../gate/wire.ts";
-import { WORK_CLASSES } from "../../gate/wire.ts";
+import type { GateGrant, GateReport, RateSample } from "../../gate/wire.ts";
 import { GATE_SLEEP_DEADLINE_MS } from "../../limits.ts";
 import type { EngineState } from "../state.ts";
 import type { GateClient } from "../gates/gate-client.ts";
 import { announced } from "./metered.ts";
-import { demandAt } from "./waiting.ts";
+import { demandAt, waitingAt } from "./waiting.ts";
 
 /** Who reports: the run, and the instance of its object. */
 export type Reporter = Pick<GateReport, "run" | "instance" | "weight">;
@@ -18,12 +17,11 @@ export function dueExchanges(state: EngineState, who: Reporter, nowMs: number): 
   const due: DueExchange[] = [];
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.isQuiet(nowMs)) continue;
-    const classes = demandAt(state, name);
-    const demand = { waiting: waitingIn(classes) };
+    const demand = { waiting: waitingAt(state, name) };
     const atMs = gate.exchangeAtMs(demand, nowMs);
     if (atMs === null || atMs > nowMs) continue;
     const lent = state.credits.permitsAt(name);
-    due.push({ gate: name, report: gate.report(who, { classes, demand, lent }, nowMs) });
+    due.push({ gate: name, report: gate.report(who, { classes: demandAt(state, name), demand, lent }, nowMs) });
   }
   return due;
 }
@@ -40,7 +38,7 @@ export function nextExchangeMs(state: EngineState, deadlineAtMs: number | null, 
   for (const [name, gate] of state.upstreams.shared()) {
     const isOpen = gate.isOpen(nowMs);
     if (gate.times.isPending ? isOpen : gate.isQuiet(nowMs)) continue;
-    const demand = { waiting: waitingIn(demandAt(state, name)) };
+    const demand = { waiting: waitingAt(state, name) };
     if (isOpen && demand.waiting === 0) continue;
     const wakeAtMs = gate.wakeAtMs(demand, state.credits.permitsAt(name), nowMs);
     const atMs = isHurried ? (gate.exchangeAtMs(demand, nowMs) ?? wakeAtMs) : wakeAtMs;
@@ -54,7 +52,7 @@ export function isExchanging(state: EngineState, nowMs: number): boolean {
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.times.isPending) return true;
     if (gate.isQuiet(nowMs)) continue;
-    const atMs = gate.exchangeAtMs({ waiting: waitingIn(demandAt(state, name)) }, nowMs);
+    const atMs = gate.exchangeAtMs({ waiting: waitingAt(state, name) }, nowMs);
     if (atMs !== null && atMs <= nowMs) return true;
   }
   return false;
@@ -68,15 +66,10 @@ export function dueLeaves(state: EngineState, who: Reporter, nowMs: number): Due
   const left: DueLeave[] = [];
   for (const [name, gate] of state.upstreams.shared()) {
     if (gate.inFlight > 0 || gate.isOpen(nowMs)) continue;
-    const classes = demandAt(state, name);
-    if (gate.takeLeave({ waiting: waitingIn(classes) }, nowMs))
-      left.push({ gate: name, last: gate.lastWords(who, { classes, lent: 0 }, nowMs) });
+    if (gate.takeLeave({ waiting: waitingAt(state, name) }, nowMs))
+      left.push({ gate: name, last: gate.lastWords(who, { classes: demandAt(state, name), lent: 0 }, nowMs) });
   }
   return left;
-}
-
-function waitingIn(classes: GateReport["classes"]): number {
-  return WORK_CLASSES.reduce((sum: number, each: WorkClass) => sum + classes[each].waiting, 0);
 }
 
 /** A gate has replied. */
@@ -114,7 +107,7 @@ function change(state: EngineState, name: string, apply: (gate: GateClient) => v
   const { reason } = gate;
   const isNew = before === null || (reason === "stopped" && before !== "stopped");
   if (reason === null || !isNew || isKnown) return gate.noteLogged(true);
-  const hasCalls = gate.inFlight > 0 || waitingIn(demandAt(state, name)) > 0;
+  const hasCalls = gate.inFlight > 0 || waitingAt(state, name) > 0;
   gate.noteLogged(hasCalls);
   if (!hasCalls) return;
   const [upstream = name] = name.split("#", 1);

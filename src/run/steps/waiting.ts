@@ -133,25 +133,41 @@ function isSooner(a: GateWait, b: GateWait): boolean {
   return (a.readyAtMs ?? Infinity) < (b.readyAtMs ?? Infinity);
 }
 
+/** How many slots and calls of the run would start at a gate if they could: the sum of its demand there. */
+export function waitingAt(state: EngineState, gate: string): number {
+  let waiting = 0;
+  for (const { count, gates } of demandingAt(state, gate)) waiting += Math.ceil(count / gates);
+  return waiting;
+}
+
 /** What of the run would start at a gate if it could. */
 export function demandAt(state: EngineState, gate: string): Record<WorkClass, ClassDemand> {
   const none = (): ClassDemand => ({ waiting: 0, tokensPerCall: 0 });
   const demand = { interactive: none(), standard: none(), batch: none() };
-  if (state.isPaused) return demand;
   const mean = state.upstreams.get(gate)?.tokensPerCall ?? null;
-  for (const { bucket, count } of state.queue.ready()) {
-    // A call that waits for the budget or a confirmation must not request permits of a gate that other runs share.
-    if (state.groups.get(bucket.groupSeq)?.mayStart === false) continue;
-    const gates = state.lines.gatesOf(bucket.upstream);
-    if (!gates.includes(gate)) continue;
+  for (const { bucket, count, gates } of demandingAt(state, gate)) {
     const ofClass = demand[classOf(state, bucket)];
     // Calls that may pass several gates are a part of the demand at each.
-    ofClass.waiting += Math.ceil(count / gates.length);
+    ofClass.waiting += Math.ceil(count / gates);
     const tokens = mean ?? headTokens(state, bucket);
     ofClass.tokensPerCall = Math.ceil(tokens.all);
     ofClass.inputTokensPerCall = Math.ceil(tokens.input);
   }
   return demand;
+}
+
+/** The buckets whose slots would start at a gate if they could, with how many they are and the gates that they may pass. */
+function* demandingAt(
+  { isPaused, queue, groups, lines }: EngineState,
+  gate: string,
+): Generator<{ bucket: Bucket; count: number; gates: number }> {
+  if (isPaused) return;
+  for (const { bucket, count } of queue.ready()) {
+    // A call that waits for the budget or a confirmation must not request permits of a gate that other runs share.
+    if (groups.get(bucket.groupSeq)?.mayStart === false) continue;
+    const gates = lines.gatesOf(bucket.upstream);
+    if (gates.includes(gate)) yield { bucket, count, gates: gates.length };
+  }
 }
 
 /** `/query` and `/v1` are interactive, `/batch` and the dialects standard, background work is batch. */

@@ -26,12 +26,19 @@ function learn(templates: Templates, facts: CallFacts, promptTokens: number, at 
 }
 
 describe("the template of calls whose prompt is one text", () => {
-  it("has no more tokens than the least of them was billed", () => {
+  it("has, with its one message, no more tokens than the least of them was billed", () => {
     const templates = new Templates();
     learn(templates, bare, 30);
     learn(templates, bare, 12);
     learn(templates, bare, 40);
-    expect(templates.overheadOf(target, bare, 0)).toMatchObject({ settledTokens: 12, cautiousTokens: 12 });
+    const settledTokens = 12 - PROMPT_TOKENS_PER_MESSAGE;
+    expect(templates.overheadOf(target, bare, 0)).toMatchObject({ settledTokens, cautiousTokens: settledTokens });
+  });
+
+  it("has none where they were billed less than a message may have", () => {
+    const templates = new Templates();
+    learn(templates, bare, PROMPT_TOKENS_PER_MESSAGE - 1);
+    expect(templates.overheadOf(target, bare, 0)).toMatchObject({ settledTokens: 0 });
   });
 
   it("is reserved as what was billed beyond their bytes, if that is more", () => {
@@ -62,7 +69,7 @@ describe("the template of calls whose prompt is one text", () => {
     const templates = new Templates();
     const raw: SlotFacts = { ...bare, isRaw: true };
     learn(templates, raw, 12);
-    expect(templates.overheadOf(target, raw, 0)?.settledTokens).toBe(12);
+    expect(templates.overheadOf(target, raw, 0)?.settledTokens).toBe(12 - PROMPT_TOKENS_PER_MESSAGE);
   });
 
   it("is known of its own model only", () => {
@@ -154,13 +161,29 @@ const plans: fc.Arbitrary<Plan> = fc.record({
 });
 
 describe("the last calls of a budget whose prompts are one text each", () => {
-  it("are refused only when less is left than the text, a message and what the least of them was billed", () => {
+  it("are refused only when less is left than the text and what the least of them was billed", () => {
     const limit = 50_000;
     const call: Call = { facts: { promptBytes: 47, isBare: true }, billed: 12 };
     const calls = Array.from({ length: 200 }, () => call);
     const { answered } = live(calls, { usd: limit, width: 64, picks: [3, 1, 4, 1, 5] });
-    const worst = usdOf(47 + PROMPT_TOKENS_PER_MESSAGE + 12);
+    const worst = usdOf(47 + 12);
     expect(answered).toBe(Math.floor((limit - worst) / usdOf(12)) + 1);
+  });
+
+  it("fit to the last nano-USD, and are refused one below it", () => {
+    const calls = Array.from({ length: 10 }, (): Call => ({ facts: { promptBytes: 47, isBare: true }, billed: 12 }));
+    const exact = 9 * usdOf(12) + usdOf(47 + 12);
+    const plan = { width: 4, picks: [0] };
+    expect(live(calls, { usd: exact, ...plan })).toEqual({ answered: 10, refused: 0 });
+    expect(live(calls, { usd: exact - 1, ...plan })).toEqual({ answered: 9, refused: 1 });
+  });
+
+  it("stay within the limit where the last of them is billed a token a byte, and as much template as the others", () => {
+    const calls = Array.from({ length: 10 }, (_, at): Call => {
+      return { facts: { promptBytes: 47, isBare: true }, billed: at < 9 ? 12 : 47 + 12 };
+    });
+    const usd = calls.reduce((sum, { billed }) => sum + usdOf(billed), 0);
+    expect(live(calls, { usd, width: 4, picks: [0] })).toEqual({ answered: 10, refused: 0 });
   });
 
   it("bill no more than was reserved, whatever templates other calls have and however dense the texts are", () => {
