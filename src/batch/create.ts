@@ -20,6 +20,7 @@ import {
   type Checked,
   type Fault,
 } from "./refusal.ts";
+import { atFirstUse } from "../contract/at-first-use.ts";
 
 /** A request for a batch. */
 export type BatchRequest = {
@@ -37,25 +38,27 @@ export type BatchRequest = {
 };
 
 /** How lines are sent: through their provider's Batch API, or live. Standard clients send it as extra body. */
-const serviceTier = z.enum([BATCH_TIER, "default"]);
+const serviceTier = atFirstUse(() => z.enum([BATCH_TIER, "default"]));
 
 /** The same as metadata, for clients that can send no further fields. */
 export const TIER_METADATA = "fanout_service_tier";
 
 /** The request as documented. */
-export const batchCreateBody = z.strictObject({
-  input_file_id: z.string().max(NAME_CHARS_MAX),
-  endpoint: z.enum(BATCH_URLS),
-  completion_window: z.enum(["24h"]),
-  metadata: z.record(z.string(), z.string()).nullish(),
-  output_expires_after: expiresAfter.nullish(),
-  strict: z.boolean().nullish(),
-  service_tier: serviceTier.nullish(),
-});
+export const batchCreateBody = atFirstUse(() =>
+  z.strictObject({
+    input_file_id: z.string().max(NAME_CHARS_MAX),
+    endpoint: z.enum(BATCH_URLS),
+    completion_window: z.enum(["24h"]),
+    metadata: z.record(z.string(), z.string()).nullish(),
+    output_expires_after: expiresAfter().nullish(),
+    strict: z.boolean().nullish(),
+    service_tier: serviceTier().nullish(),
+  }),
+);
 
 /** A parsed JSON body as a request for a batch, or the first reason to refuse it. */
 export function parseBatchCreate(value: unknown): Checked<BatchRequest> {
-  const read = batchCreateBody.safeParse(value);
+  const read = batchCreateBody().safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   const { input_file_id, endpoint, metadata, output_expires_after, strict, service_tier } = read.data;
   const fault = metadata == null ? null : metadataFault(metadata);
@@ -91,6 +94,6 @@ function metadataFault(metadata: Readonly<Record<string, string>>): Fault | null
     }
   }
   const tier = metadata[TIER_METADATA];
-  if (tier === undefined || serviceTier.safeParse(tier).success) return null;
-  return unsupported(`metadata.${TIER_METADATA}`, tier, serviceTier.options);
+  if (tier === undefined || serviceTier().safeParse(tier).success) return null;
+  return unsupported(`metadata.${TIER_METADATA}`, tier, serviceTier().options);
 }

@@ -13,6 +13,7 @@ import {
 import { expiresAfter } from "./expires-after.ts";
 import { FILE_PURPOSES, fileName, sizeRefusal, type FileDocument, type UploadPurpose } from "./files.ts";
 import { refusal, refused, schemaFault, type ApiRefusal, type Checked } from "./refusal.ts";
+import { atFirstUse } from "../contract/at-first-use.ts";
 
 /** The file that an upload will be, as requested at its creation. */
 export type UploadRequest = {
@@ -35,17 +36,19 @@ export type Upload = {
 };
 
 /** The request for an upload as documented. */
-export const uploadCreateBody = z.strictObject({
-  filename: z.string(),
-  purpose: z.enum(FILE_PURPOSES),
-  bytes: z.int().min(1).max(UPLOAD_BYTES_MAX),
-  mime_type: z.string().max(NAME_CHARS_MAX),
-  expires_after: expiresAfter.nullish(),
-});
+export const uploadCreateBody = atFirstUse(() =>
+  z.strictObject({
+    filename: z.string(),
+    purpose: z.enum(FILE_PURPOSES),
+    bytes: z.int().min(1).max(UPLOAD_BYTES_MAX),
+    mime_type: z.string().max(NAME_CHARS_MAX),
+    expires_after: expiresAfter().nullish(),
+  }),
+);
 
 /** A parsed JSON body as a request for an upload. */
 export function parseUploadCreate(value: unknown): Checked<UploadRequest> {
-  const read = uploadCreateBody.safeParse(value);
+  const read = uploadCreateBody().safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   const { filename, purpose, bytes, mime_type, expires_after } = read.data;
   const tooLarge = purpose === "batch" ? sizeRefusal(bytes, purpose) : null;
@@ -117,14 +120,16 @@ export function partRefusal(
 export type UploadCompletion = { partIds: readonly string[]; md5: string | null };
 
 /** The request to complete an upload as documented. */
-export const uploadCompleteBody = z.strictObject({
-  part_ids: z.array(z.string()),
-  md5: z.string().nullish(),
-});
+export const uploadCompleteBody = atFirstUse(() =>
+  z.strictObject({
+    part_ids: z.array(z.string()),
+    md5: z.string().nullish(),
+  }),
+);
 
 /** A parsed JSON body as the completion of an upload. */
 export function parseUploadComplete(value: unknown): Checked<UploadCompletion> {
-  const read = uploadCompleteBody.safeParse(value);
+  const read = uploadCompleteBody().safeParse(value);
   if (!read.success) return refused(schemaFault(read.error, value));
   return { ok: true, value: { partIds: read.data.part_ids, md5: read.data.md5?.toLowerCase() ?? null } };
 }

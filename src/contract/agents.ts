@@ -7,13 +7,16 @@ import { readContent, type CallContent } from "./call.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label, type ContentInput } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
-const agent = strictFields({ id: label.optional(), tier: z.enum(TIER_NAMES).optional(), ...callSettingsFields });
+const agent = atFirstUse(() =>
+  strictFields({ id: label.optional(), tier: z.enum(TIER_NAMES).optional(), ...callSettingsFields() }),
+);
 
 /** The fields beside `prompt` or `messages` at the top of a batch. */
-export const agentsFields = {
+export const agentsFields = atFirstUse(() => ({
   agents: z
-    .array(z.union([label, agent]))
+    .array(z.union([label, agent()]))
     .min(1)
     .max(AGENTS_MAX)
     .optional()
@@ -27,9 +30,9 @@ export const agentsFields = {
     .max(ITEMS_PER_BATCH_MAX)
     .optional()
     .meta({ description: "With `prompt` or `messages`: makes the same request so often" }),
-};
+}));
 
-type Sent = ContentInput & z.infer<z.ZodObject<typeof agentsFields>>;
+type Sent = ContentInput & z.infer<z.ZodObject<ReturnType<typeof agentsFields>>>;
 
 /** A request with one content that several calls have: each with settings of its own, or so many with no settings at all. */
 export type Copied = {

@@ -63,67 +63,76 @@ import { toolUseFields } from "./steps/tool-use.ts";
 import { usageDocument } from "./query.ts";
 import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { notifyOf, webhookField } from "./webhook.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** How much a call matters. */
-export const tierName = z.enum(TIER_NAMES).optional().meta({
-  description:
-    "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
-});
+export const tierName = atFirstUse(() =>
+  z.enum(TIER_NAMES).optional().meta({
+    description:
+      "How much the call matters; default `P2`. If it fails, the answer lists it in `escalations` (`P0`), `warnings` (`P1`) or `notes` (`P2`). It also sets the default of `priority`",
+  }),
+);
 
 /** One of `items`. */
-export const batchItem = strictFields({
-  id: label.optional(),
-  tier: tierName,
-  ...contentFields,
-  ...callSettingsFields,
-  ...claimFields,
-}).meta({ id: "BatchItem", ...ONE_CONTENT });
-export type BatchItem = z.infer<typeof batchItem>;
+export const batchItem = atFirstUse(() =>
+  strictFields({
+    id: label.optional(),
+    tier: tierName(),
+    ...contentFields(),
+    ...callSettingsFields(),
+    ...claimFields(),
+  }).meta({ id: "BatchItem", ...ONE_CONTENT }),
+);
+export type BatchItem = z.infer<ReturnType<typeof batchItem>>;
 
-export const tierMode = z.enum(["strict", "priority"]).optional().meta({
-  description:
-    "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
-});
+export const tierMode = atFirstUse(() =>
+  z.enum(["strict", "priority"]).optional().meta({
+    description:
+      "`strict`: calls of a tier start when all of the tiers before it have ended. `priority` (default if one has a tier): tiers only order the queue",
+  }),
+);
 
 /** The request as documented. Prompts are checked by hand below: a schema per prompt would cost more than the rest. */
-export const batchBody = strictFields({
-  prompts: z
-    .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
-    .optional()
-    .meta({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
-  items: z.array(batchItem).max(ITEMS_PER_BATCH_MAX).optional(),
-  over: overField.optional(),
-  ...contentFields,
-  prompt: z.string().optional().meta({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
-  ...agentsFields,
-  ...callSettingsFields,
-  service_tier: batchTier.optional(),
-  ...callRulesFields,
-  ...ruleFields,
-  tiers: tierMode,
-  aggregate: aggregate.optional(),
-  validate_independence: validateIndependence.optional(),
-  detach: z.boolean().optional().meta({
-    description: "Whether the group continues after its client disconnects; default true. Read it at `/groups/:id`",
-  }),
-  concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
-  error_style: errorStyle.optional(),
-  on_error: z.enum(["continue", "abort"]).optional(),
-  on_budget: z.enum(["refuse", "partial"]).optional().meta({
-    description:
-      "`partial` (default): slots run until the budget is spent. `refuse`: if the slots cannot all fit the budget, the whole batch is refused with 422 `infeasible`",
-  }),
-  on_exhausted: onExhausted.optional(),
-  at_least: atLeast.optional().meta({
-    description:
-      "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, so one failed call makes it `partial`",
-  }),
-  webhook: webhookField.optional(),
-  budget_policy: z.enum(["shared", "split"]).optional().meta({
-    description:
-      "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
-  }),
-}).meta({ id: "Batch", ...ONE_FORM_OF_BATCH });
+export const batchBody = atFirstUse(() =>
+  strictFields({
+    prompts: z
+      .custom<readonly unknown[]>((value) => Array.isArray(value), "expected an array of texts")
+      .optional()
+      .meta({ type: "array", items: { type: "string" }, maxItems: ITEMS_PER_BATCH_MAX }),
+    items: z.array(batchItem()).max(ITEMS_PER_BATCH_MAX).optional(),
+    over: overField().optional(),
+    ...contentFields(),
+    prompt: z.string().optional().meta({ description: "The one prompt of a batch with `over`, `agents` or `n`" }),
+    ...agentsFields(),
+    ...callSettingsFields(),
+    service_tier: batchTier().optional(),
+    ...callRulesFields(),
+    ...ruleFields(),
+    tiers: tierMode(),
+    aggregate: aggregate().optional(),
+    validate_independence: validateIndependence().optional(),
+    detach: z.boolean().optional().meta({
+      description: "Whether the group continues after its client disconnects; default true. Read it at `/groups/:id`",
+    }),
+    concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+    error_style: errorStyle().optional(),
+    on_error: z.enum(["continue", "abort"]).optional(),
+    on_budget: z.enum(["refuse", "partial"]).optional().meta({
+      description:
+        "`partial` (default): slots run until the budget is spent. `refuse`: if the slots cannot all fit the budget, the whole batch is refused with 422 `infeasible`",
+    }),
+    on_exhausted: onExhausted().optional(),
+    at_least: atLeast().optional().meta({
+      description:
+        "The share of the calls that must complete for the group to end as `completed`; the answer lists the others in `missing`. Default: all, so one failed call makes it `partial`",
+    }),
+    webhook: webhookField().optional(),
+    budget_policy: z.enum(["shared", "split"]).optional().meta({
+      description:
+        "`shared` (default): slots share the remaining budget. `split`: a slot may reserve at most an equal share of it",
+    }),
+  }).meta({ id: "Batch", ...ONE_FORM_OF_BATCH }),
+);
 
 /** One call of a batch; `id` is the client's custom id. `claims`: what it works on; absent = it does not say. */
 export type BatchCall = ParsedCall & { id: string | null; claims?: Claims };
@@ -180,118 +189,130 @@ export type ContextNeeds = {
 };
 
 /** One slot of a group, in input order, beside `results` and `errors`. */
-export const slotDocument = z.object({
-  index: z.int(),
-  id: z.string().nullable(),
-  status: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]),
-  model: z.string().nullable(),
-  // A union: `nullable()` of a named schema is written as one that null does not fit.
-  usage: z.union([usageDocument, z.null()]),
-  latency_ms: z.number().nullable(),
-  queued_ms: z.number().nullable(),
-  attempts: z.int(),
-  finish_reason: z.string().nullable(),
-  json: answerJson,
-  ...answerParts,
-  capped_by: cappedBy,
-  upstream: answeredBy,
-  steps: stepsDocument,
-  ...sampledFields,
-  ...toolUseFields,
-  replayed: replayedFlag,
-  estimated: z
-    .boolean()
-    .meta({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
-});
+export const slotDocument = atFirstUse(() =>
+  z.object({
+    index: z.int(),
+    id: z.string().nullable(),
+    status: z.enum(["queued", "running", "completed", "failed", "skipped", "cancelled"]),
+    model: z.string().nullable(),
+    // A union: `nullable()` of a named schema is written as one that null does not fit.
+    usage: z.union([usageDocument(), z.null()]),
+    latency_ms: z.number().nullable(),
+    queued_ms: z.number().nullable(),
+    attempts: z.int(),
+    finish_reason: z.string().nullable(),
+    json: answerJson(),
+    ...answerParts(),
+    capped_by: cappedBy(),
+    upstream: answeredBy(),
+    steps: stepsDocument(),
+    ...sampledFields(),
+    ...toolUseFields(),
+    replayed: replayedFlag(),
+    estimated: z
+      .boolean()
+      .meta({ description: "True if the cost of an attempt is unknown and its reservation was charged" }),
+  }),
+);
 
 /** How many slots of a group are in each state. */
-export const slotCounts = z.object({
-  queued: z.int(),
-  running: z.int(),
-  completed: z.int(),
-  failed: z.int(),
-  skipped: z.int(),
-  cancelled: z.int(),
-});
+export const slotCounts = atFirstUse(() =>
+  z.object({
+    queued: z.int(),
+    running: z.int(),
+    completed: z.int(),
+    failed: z.int(),
+    skipped: z.int(),
+    cancelled: z.int(),
+  }),
+);
 
 /** A failed call of a batch with tiers. */
-const tierFailure = z.object({
-  index: z.int(),
-  id: z.string().nullable(),
-  tier: z.enum(TIER_NAMES),
-  code: z.string(),
-  message: z.string(),
-});
+const tierFailure = atFirstUse(() =>
+  z.object({
+    index: z.int(),
+    id: z.string().nullable(),
+    tier: z.enum(TIER_NAMES),
+    code: z.string(),
+    message: z.string(),
+  }),
+);
 
 /** The answer: `results` and `responses` are the same list. `id` is null for an empty batch, which opens no group. */
-export const batchReply = z
-  .object({
-    id: z.string().nullable(),
-    object: z.literal("group"),
-    status: z.enum(["awaiting_confirmation", "running", "completed", "partial", "failed", "cancelled", "escalated"]),
-    results: z.array(z.unknown()),
-    responses: z.array(z.unknown()),
-    errors: z.array(z.union([errorBody.shape.error, z.null()])),
-    items: z.array(slotDocument),
-    usage: usageDocument,
-    metrics: z.object({
-      wall_ms: z.number(),
-      sequential_ms: z.number(),
-      speedup: z.number().nullable(),
-      peak_parallel: z.int(),
-      success_rate: z.number().nullable(),
-      latency_ms: percentiles.optional().meta({
-        description: "Of the calls that have ended: the time of all their attempts; null: none was sent",
+export const batchReply = atFirstUse(() =>
+  z
+    .object({
+      id: z.string().nullable(),
+      object: z.literal("group"),
+      status: z.enum(["awaiting_confirmation", "running", "completed", "partial", "failed", "cancelled", "escalated"]),
+      results: z.array(z.unknown()),
+      responses: z.array(z.unknown()),
+      errors: z.array(z.union([errorBody().shape.error, z.null()])),
+      items: z.array(slotDocument()),
+      usage: usageDocument(),
+      metrics: z.object({
+        wall_ms: z.number(),
+        sequential_ms: z.number(),
+        speedup: z.number().nullable(),
+        peak_parallel: z.int(),
+        success_rate: z.number().nullable(),
+        latency_ms: percentiles().optional().meta({
+          description: "Of the calls that have ended: the time of all their attempts; null: none was sent",
+        }),
+        queued_ms: percentiles().optional().meta({
+          description: "Of the same calls: from the group's opening to the start of the first attempt",
+        }),
+        narrowed_by: narrowedBy().optional().meta({
+          description: "Why fewer calls were in flight than the group may have; absent: as many were",
+        }),
       }),
-      queued_ms: percentiles.optional().meta({
-        description: "Of the same calls: from the group's opening to the start of the first attempt",
+      effective_parallel: z.int(),
+      count: z.int(),
+      counts: slotCounts(),
+      created_at: z.iso.datetime(),
+      ended_at: z.iso.datetime().nullable(),
+      ...stopReplyFields(),
+      speculation: speculationReply().optional(),
+      replayed: z.int().optional().meta({
+        description: "Calls that were answered with recorded answers; absent if the run records none",
       }),
-      narrowed_by: narrowedBy.optional().meta({
-        description: "Why fewer calls were in flight than the group may have; absent: as many were",
-      }),
-    }),
-    effective_parallel: z.int(),
-    count: z.int(),
-    counts: slotCounts,
-    created_at: z.iso.datetime(),
-    ended_at: z.iso.datetime().nullable(),
-    ...stopReplyFields,
-    speculation: speculationReply.optional(),
-    replayed: z.int().optional().meta({
-      description: "Calls that were answered with recorded answers; absent if the run records none",
-    }),
-    missing: z
-      .array(z.int())
-      .max(MISSING_LISTED_MAX)
-      .optional()
-      .meta({ description: "With `at_least`: indexes of the calls that did not complete; of many, the first" }),
-    aggregation: aggregation.optional(),
-    ...independenceFields,
-    escalations: z.array(tierFailure).optional().meta({ description: "Failed calls of `P0`; of many, the first" }),
-    warnings: z.array(tierFailure).optional().meta({ description: "Failed calls of `P1`" }),
-    notes: z.array(tierFailure).optional().meta({ description: "Failed calls of `P2`" }),
-  })
-  .meta({ id: "Group" });
+      missing: z
+        .array(z.int())
+        .max(MISSING_LISTED_MAX)
+        .optional()
+        .meta({ description: "With `at_least`: indexes of the calls that did not complete; of many, the first" }),
+      aggregation: aggregation().optional(),
+      ...independenceFields(),
+      escalations: z.array(tierFailure()).optional().meta({ description: "Failed calls of `P0`; of many, the first" }),
+      warnings: z.array(tierFailure()).optional().meta({ description: "Failed calls of `P1`" }),
+      notes: z.array(tierFailure()).optional().meta({ description: "Failed calls of `P2`" }),
+    })
+    .meta({ id: "Group" }),
+);
 
-const quoteLine = z.object({
-  worst_usd: z.number(),
-  likely_usd: z.number(),
-  prompt_tokens_max: z.int(),
-  completion_tokens_max: z.int(),
-});
-
-/** The answer to `POST /batch?quote=1`: nothing was reserved or sent. `fits`: the worst of all slots fits what is left, in every dimension. */
-export const quoteReply = z
-  .object({
-    object: z.literal("quote"),
+const quoteLine = atFirstUse(() =>
+  z.object({
     worst_usd: z.number(),
     likely_usd: z.number(),
-    remaining_usd: z.number().nullable(),
-    fits: z.boolean(),
-    items: z.array(quoteLine.extend({ index: z.int() })),
-  })
-  .meta({ id: "Quote" });
-export type QuoteReply = z.infer<typeof quoteReply>;
+    prompt_tokens_max: z.int(),
+    completion_tokens_max: z.int(),
+  }),
+);
+
+/** The answer to `POST /batch?quote=1`: nothing was reserved or sent. `fits`: the worst of all slots fits what is left, in every dimension. */
+export const quoteReply = atFirstUse(() =>
+  z
+    .object({
+      object: z.literal("quote"),
+      worst_usd: z.number(),
+      likely_usd: z.number(),
+      remaining_usd: z.number().nullable(),
+      fits: z.boolean(),
+      items: z.array(quoteLine().extend({ index: z.int() })),
+    })
+    .meta({ id: "Quote" }),
+);
+export type QuoteReply = z.infer<ReturnType<typeof quoteReply>>;
 
 /** Whether the query requests a quote only. An unknown value is refused: it would run, and spend, what was to be quoted. */
 export function parseQuote(quote: string | undefined): Parsed<boolean> {
@@ -392,7 +413,7 @@ export type Envelope = {
 
 /** Reads all of a batch but the calls of its prompts or items, in slices. */
 export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
-  const read = batchBody.safeParse(value);
+  const read = batchBody().safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { prompts, items, concurrency, error_style, on_error, on_budget, budget_policy, detach } = read.data;
   if (prompts !== undefined && items !== undefined) return invalid("items", "give either prompts or items, not both");
@@ -448,7 +469,7 @@ export function* envelopeParsing(value: unknown): Sliced<Parsed<Envelope>> {
 /** The envelope of a batch that has one content for all its calls, which they share like its settings. */
 function copiedEnvelope(
   { content, each }: Copied,
-  { prompts, items: listed }: z.infer<typeof batchBody>,
+  { prompts, items: listed }: z.infer<ReturnType<typeof batchBody>>,
   settings: CallSettings,
   shared: Omit<BatchRequest, "calls" | "ids">,
 ): Parsed<Envelope> {
@@ -468,7 +489,7 @@ function batchTierFault({
   deadline_ms: deadlineMs,
   dedupe,
   tiers,
-}: Pick<z.infer<typeof batchBody>, "deadline_ms" | "dedupe" | "tiers">) {
+}: Pick<z.infer<ReturnType<typeof batchBody>>, "deadline_ms" | "dedupe" | "tiers">) {
   if (deadlineMs === undefined || deadlineMs < BATCH_TIER_DEADLINE_MS_MIN) {
     const message = `with service_tier "batch", expected at least ${BATCH_TIER_DEADLINE_MS_MIN} (an hour)`;
     return invalid("deadline_ms", message);
@@ -481,8 +502,8 @@ const NO_CONTEXTS: ReadonlyMap<string, ContextReference> = new Map();
 
 /** The envelope of a batch with `over`: its one prompt is that of every chunk. */
 function overEnvelope(
-  { over, prompt }: { over: z.infer<typeof overField>; prompt: string | undefined },
-  { prompts, items, context, messages, agents, n }: z.infer<typeof batchBody>,
+  { over, prompt }: { over: z.infer<ReturnType<typeof overField>>; prompt: string | undefined },
+  { prompts, items, context, messages, agents, n }: z.infer<ReturnType<typeof batchBody>>,
   settings: CallSettings,
   shared: Omit<BatchRequest, "calls" | "ids">,
 ): Parsed<Envelope> {

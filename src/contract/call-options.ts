@@ -32,6 +32,7 @@ import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
 import { toolUseSettings } from "./steps/tool-use.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** The urgency of each name; the names of tiers among them. */
 export const PRIORITIES = {
@@ -60,8 +61,8 @@ function priorityOf(value: z.infer<typeof priority>): Priority {
   return typeof value === "number" ? value : PRIORITIES[value];
 }
 
-/** The options of a call: on `/query`, on an item of a `/batch`, and at its top level as the default of all items. */
-export const callSettingsFields = {
+/** What of a call is sent to its upstream, and what it may take. */
+const sentFields = () => ({
   model: label.optional().meta({
     description: "`upstream/model`, or a model name that an upstream lists; default: the run's `default_model`",
   }),
@@ -95,11 +96,15 @@ export const callSettingsFields = {
     .meta({
       description: `JSON Schema that the answer must fit, of at most ${SCHEMA_BYTES_MAX} bytes. It is sent to the upstream and the answer is checked here; the value is \`json\` beside the text. See docs/schema.md`,
     }),
-  context: contextField.optional().meta({
+});
+
+/** What the gateway does with a call and its answer. */
+const handlingFields = () => ({
+  context: contextField().optional().meta({
     description:
       "A text that was stored at `POST /contexts`, or a part of it; it is placed before the prompt. See docs/contexts.md",
   }),
-  cache: cacheField.optional().meta({
+  cache: cacheField().optional().meta({
     description:
       "How a `context` or a long `system` that calls share is cached by their provider: `auto` (default), `off`, or how long. See docs/contexts.md",
   }),
@@ -115,18 +120,21 @@ export const callSettingsFields = {
     description:
       "What the answer shows beside its text. `message`: the whole message of the model, also if it has only text. `logprobs`: the log probabilities, if `params` ask the upstream for them. `transcript`: of a call with `tools`, the messages before its answer. A message that has more than text (tool calls, thoughts, a refusal, citations) is always shown. See docs/messages.md",
   }),
-  ...toolUseSettings,
-  service_tier: wantedTier.optional(),
-  ...cascadeFields,
-  samples: samplesField.optional(),
-  hedge: hedgeField.optional(),
+  ...toolUseSettings(),
+  service_tier: wantedTier().optional(),
+  ...cascadeFields(),
+  samples: samplesField().optional(),
+  hedge: hedgeField().optional(),
   step: z.int().min(1).max(CALL_STEPS_MAX).optional().meta({
     description: "At which step of its program the call is made, from 1: events of the log about the call have it",
   }),
   steps: z.int().min(1).max(CALL_STEPS_MAX).optional().meta({
     description: "How many steps that program has; default: unknown. At least `step`",
   }),
-};
+});
+
+/** The options of a call: on `/query`, on an item of a `/batch`, and at its top level as the default of all items. */
+export const callSettingsFields = atFirstUse(() => ({ ...sentFields(), ...handlingFields() }));
 
 /** For the OpenAPI document: the entries that `params` must not have, and those of which it takes some values only. */
 function paramsProperties() {
@@ -138,7 +146,7 @@ function paramsProperties() {
 }
 
 /** The settings as a client sends them. */
-export type CallSettingsInput = z.infer<z.ZodObject<typeof callSettingsFields>>;
+export type CallSettingsInput = z.infer<z.ZodObject<ReturnType<typeof callSettingsFields>>>;
 /** Names a field of the call being parsed from the root of the request: `"system"` → `"items[3].system"`. */
 export type FieldPath = (field: string) => string;
 

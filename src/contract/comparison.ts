@@ -4,9 +4,10 @@ import type { Comparison } from "../call.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { ABSENT } from "./fields.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** The fields of whatever compares answers. */
-export const comparisonFields = {
+export const comparisonFields = atFirstUse(() => ({
   by: z.enum(["normalized", "exact", "json_key"]).optional().meta({
     description:
       "When two answers are one vote. `normalized` (default): without case, white space, quotation marks and final punctuation. `exact`: letter by letter. `json_key`: by the value at `key` in their JSON",
@@ -17,17 +18,17 @@ export const comparisonFields = {
     .max(NAME_CHARS_MAX)
     .optional()
     .meta({ description: "With `json_key`: the path of the value, such as `verdict` or `result.0.label`" }),
-};
+}));
 
 /** The share of equal votes that decides. */
-export const agreeField = {
+export const agreeField = atFirstUse(() => ({
   agree: z
     .number()
     .gt(0)
     .max(1)
     .optional()
     .meta({ description: "The share of the votes that must be for one answer; default 0.75" }),
-};
+}));
 
 /** For the OpenAPI document: what holds of these fields together. The parser checks it. */
 export const COMPARED = {

@@ -1,6 +1,7 @@
 /** The wire form of an error, and how a failed schema becomes a reason that names the field. */
 import * as z from "zod";
 import { fieldMessage, quoted, type Reason } from "../errors.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** What reading a piece of a request ends as: its value, or why it is refused. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reason: Reason };
@@ -11,54 +12,62 @@ export function invalid(param: string | null, problem: string): { ok: false; rea
   return { ok: false, reason: { reason: "invalid_request", message: fieldMessage(field, problem), param: field } };
 }
 
-const capacityShortage = z
-  .object({ what: z.string(), requested: z.number(), available: z.number(), limit: z.number() })
-  .meta({ id: "CapacityShortage" });
+const capacityShortage = atFirstUse(() =>
+  z
+    .object({ what: z.string(), requested: z.number(), available: z.number(), limit: z.number() })
+    .meta({ id: "CapacityShortage" }),
+);
 
 /** `{"error": …}`: the same six fields on every route, then the facts of the reason. */
-export const errorBody = z
-  .object({
-    error: z
-      .object({
-        message: z.string(),
-        type: z.enum([
-          "invalid_request_error",
-          "authentication_error",
-          "permission_error",
-          "insufficient_quota",
-          "rate_limit_error",
-          "upstream_error",
-          "server_error",
-        ]),
-        code: z.string(),
-        param: z.string().nullable(),
-        retryable: z.boolean(),
-        attempts: z.int().optional().meta({
-          description: "Number of attempts that the gateway made; absent if it made none, except in `errors[i]`",
-        }),
-        charged_usd: z.number().optional().meta({
-          description: "Total charge for these attempts, USD",
-        }),
-        upstream_code: z.string().optional().meta({
-          description: "The provider's error code, such as `context_length_exceeded`; absent if it sent none",
-        }),
-      })
-      .catchall(
-        z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()), z.array(capacityShortage)]),
-      ),
-  })
-  .meta({ id: "Error" });
+export const errorBody = atFirstUse(() =>
+  z
+    .object({
+      error: z
+        .object({
+          message: z.string(),
+          type: z.enum([
+            "invalid_request_error",
+            "authentication_error",
+            "permission_error",
+            "insufficient_quota",
+            "rate_limit_error",
+            "upstream_error",
+            "server_error",
+          ]),
+          code: z.string(),
+          param: z.string().nullable(),
+          retryable: z.boolean(),
+          attempts: z.int().optional().meta({
+            description: "Number of attempts that the gateway made; absent if it made none, except in `errors[i]`",
+          }),
+          charged_usd: z.number().optional().meta({
+            description: "Total charge for these attempts, USD",
+          }),
+          upstream_code: z.string().optional().meta({
+            description: "The provider's error code, such as `context_length_exceeded`; absent if it sent none",
+          }),
+        })
+        .catchall(
+          z.union([z.string(), z.number(), z.boolean(), z.null(), z.array(z.string()), z.array(capacityShortage())]),
+        ),
+    })
+    .meta({ id: "Error" }),
+);
 
 /** An error on Anthropic's routes: the same fields, with the type that this API gives the status. */
-export const anthropicErrorBody = z
-  .object({ type: z.literal("error"), error: errorBody.shape.error.extend({ type: z.string() }) })
-  .meta({ id: "AnthropicError" });
+export const anthropicErrorBody = atFirstUse(() =>
+  z
+    .object({ type: z.literal("error"), error: errorBody().shape.error.extend({ type: z.string() }) })
+    .meta({ id: "AnthropicError" }),
+);
 
 /** An upstream's own error, relayed as the upstream wrote it. */
-export const relayedErrorBody = z.looseObject({ error: z.unknown() }).meta({
-  id: "UpstreamError",
-  description: "An upstream's error as it wrote it. It may lack fields that the gateway's errors have",
-});
+export const relayedErrorBody = atFirstUse(() =>
+  z.looseObject({ error: z.unknown() }).meta({
+    id: "UpstreamError",
+    description: "An upstream's error as it wrote it. It may lack fields that the gateway's errors have",
+  }),
+);
 
 /**
  * The first fault that a schema found: its JSON path, such as `items[3].max_tokens`, and what was expected. `at`: where in the request

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** For the OpenAPI document: the schema of a field that must be absent, because another one excludes it. */
 export const ABSENT = { not: {} };
@@ -42,21 +43,25 @@ export const label = z
 const ERROR_STYLES = ["bracket", "rlm", "dspy", "verifiers", "null", "settled", "throw"] as const;
 
 /** Values that 50, 95 and 99 % of the durations are at most, ms; at most 5 % too high. Null: nothing was measured. */
-export const percentiles = z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable();
+export const percentiles = atFirstUse(() => z.object({ p50: z.number(), p95: z.number(), p99: z.number() }).nullable());
 
 /** Why an answer whose finish reason is `length` ended where it did, if the gateway lowered its cap. */
-export const cappedBy = z.enum(["budget"]).optional().meta({
-  description:
-    "`budget` if the gateway lowered the completion cap to fit the remaining budget and the answer ended at that cap",
-});
+export const cappedBy = atFirstUse(() =>
+  z.enum(["budget"]).optional().meta({
+    description:
+      "`budget` if the gateway lowered the completion cap to fit the remaining budget and the answer ended at that cap",
+  }),
+);
 
 /** The answer as JSON, of a call with a schema. */
-export const answerJson = z.unknown().optional().meta({
-  description: "The answer as JSON, if the call has a `schema`: it fits it. Absent otherwise",
-});
+export const answerJson = atFirstUse(() =>
+  z.unknown().optional().meta({
+    description: "The answer as JSON, if the call has a `schema`: it fits it. Absent otherwise",
+  }),
+);
 
 /** What an answer has beside its text. */
-export const answerParts = {
+export const answerParts = atFirstUse(() => ({
   message: z.looseObject({ role: z.string(), content: z.unknown() }).optional().meta({
     description:
       "The model's message in the chat form, if it has more than text (tool calls, thoughts, a refusal, citations, sounds), or if `include` asks for it. Sent back as one of `messages` it works at the same upstream",
@@ -71,12 +76,14 @@ export const answerParts = {
       description:
         "With `include`, of a call with `tools`: the messages that followed those of the call, and the answer, in the chat form",
     }),
-};
+}));
 
 /** Who answered a call that asked for a route. */
-export const answeredBy = z.string().optional().meta({
-  description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",
-});
+export const answeredBy = atFirstUse(() =>
+  z.string().optional().meta({
+    description: "The upstream that answered, if the requested model is a route; `model` is the model that answered",
+  }),
+);
 
 /** A whole number in a query string. An empty text is refused, though JavaScript reads it as 0. */
 export const queryInt = z
@@ -94,7 +101,7 @@ export const queryNumber = z
 export type ErrorStyle = (typeof ERROR_STYLES)[number];
 
 /** The style as sent: JSON's own null means the same as `"null"`. */
-export const errorStyle = z.enum(ERROR_STYLES).nullable();
+export const errorStyle = atFirstUse(() => z.enum(ERROR_STYLES).nullable());
 
 /** The style that a wire value names; null if it is missing. */
 export function errorStyleOf(value: ErrorStyle | null | undefined): ErrorStyle | null {
@@ -105,7 +112,7 @@ export function errorStyleOf(value: ErrorStyle | null | undefined): ErrorStyle |
 const SEVERAL_TEXTS = "expected a text; several are `prompts` of POST /batch, and a conversation is `messages`";
 
 /** The content of a call: exactly one of the two. `parseCall` checks that, because it can name the path. */
-export const contentFields = {
+export const contentFields = atFirstUse(() => ({
   prompt: z
     .string({ error: ({ input }) => (Array.isArray(input) ? SEVERAL_TEXTS : undefined) })
     .optional()
@@ -130,13 +137,13 @@ export const contentFields = {
       },
       description: "Chat messages, forwarded unchanged. Exactly one of `prompt` and `messages` is required",
     }),
-};
+}));
 
 /** The content as a client sends it. */
-export type ContentInput = z.infer<z.ZodObject<typeof contentFields>>;
+export type ContentInput = z.infer<z.ZodObject<ReturnType<typeof contentFields>>>;
 
 /** The rules of a call, or of all calls of a batch: how long it may wait, what follows a lost attempt, whether it is shared. */
-export const callRulesFields = {
+export const callRulesFields = atFirstUse(() => ({
   deadline_ms: z
     .int()
     .min(1)
@@ -151,10 +158,10 @@ export const callRulesFields = {
     description:
       "If true, identical calls of this run that are in flight at the same time share one answer and its cost; default false",
   }),
-};
+}));
 
 /** The rules as a client sends them. */
-export type CallRulesInput = z.infer<z.ZodObject<typeof callRulesFields>>;
+export type CallRulesInput = z.infer<z.ZodObject<ReturnType<typeof callRulesFields>>>;
 
 /** Rules with whether equal calls in flight share one answer, which becomes a key of each call. */
 export type SentRules = CallRules & { dedupe: boolean };
@@ -165,12 +172,14 @@ export function rulesOf(input: CallRulesInput): SentRules {
 }
 
 /** What queued calls of groups do when the budget of their run is used up. */
-export const onExhausted = z.enum(["fail", "pause"]).meta({
-  description:
-    "What happens to calls of groups that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
-    "`pause`: they wait until the limits are raised, up to their deadline or the end of the run. Default of a group: its run's",
-});
-export type OnExhausted = z.infer<typeof onExhausted>;
+export const onExhausted = atFirstUse(() =>
+  z.enum(["fail", "pause"]).meta({
+    description:
+      "What happens to calls of groups that the rest of the budget does not cover. `fail` (default): they fail with `budget_exhausted`, and the last answers may be capped. " +
+      "`pause`: they wait until the limits are raised, up to their deadline or the end of the run. Default of a group: its run's",
+  }),
+);
+export type OnExhausted = z.infer<ReturnType<typeof onExhausted>>;
 
 /** The tier of whole batches, on a single call, an item or a run. */
 const BATCHES_ONLY =
@@ -178,19 +187,21 @@ const BATCHES_ONLY =
   'or in POST /v1/batches; an item leaves it with "default"';
 
 /** The service tier that calls are sent in where it is sold. */
-export const wantedTier = z
-  .enum(WANTED_TIERS, { error: ({ input }) => (input === BATCH_TIER ? BATCHES_ONLY : undefined) })
-  .meta({
+export const wantedTier = atFirstUse(() =>
+  z.enum(WANTED_TIERS, { error: ({ input }) => (input === BATCH_TIER ? BATCHES_ONLY : undefined) }).meta({
     description:
       "Service tier of the upstream. `flex` is cheaper and slower; if it is not sold, or has no capacity, the call is sent at the standard tier. The charge is for the tier that the answer names. Default: the run's; `default`: none",
-  });
+  }),
+);
 
 /** The service tier of a batch: it may go through batches of its provider, too. */
-export const batchTier = z.enum([...WANTED_TIERS, BATCH_TIER]).meta({
-  description:
-    "As on a call, and `batch`: calls go through the provider's own Batch API where it is sold, at a lower price. It needs " +
-    "`Prefer: respond-async` and a `deadline_ms` of at least an hour. In time for the deadline, calls that the provider has not answered are cancelled there and sent live at the standard tier",
-});
+export const batchTier = atFirstUse(() =>
+  z.enum([...WANTED_TIERS, BATCH_TIER]).meta({
+    description:
+      "As on a call, and `batch`: calls go through the provider's own Batch API where it is sold, at a lower price. It needs " +
+      "`Prefer: respond-async` and a `deadline_ms` of at least an hour. In time for the deadline, calls that the provider has not answered are cancelled there and sent live at the standard tier",
+  }),
+);
 
 /** Regions of the world in which a run's object may begin: the location hints of Cloudflare. */
 export const REGIONS = [
@@ -209,12 +220,14 @@ export const REGIONS = [
 export type Region = (typeof REGIONS)[number];
 
 /** What kept a group narrower than its width, and what to do about it. */
-export const narrowedBy = z.object({
-  by: z.literal("budget"),
-  dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]),
-  width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
-  of: z.int().meta({ description: "Calls that the group may have in flight" }),
-  share: z.number().meta({ description: "For which share of the group's time others waited" }),
-  per_call: z.number().meta({ description: "What each call reserves, in the dimension" }),
-  remedy: z.string(),
-});
+export const narrowedBy = atFirstUse(() =>
+  z.object({
+    by: z.literal("budget"),
+    dimension: z.enum(["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"]),
+    width: z.int().meta({ description: "Calls in flight, on average while others waited for the budget" }),
+    of: z.int().meta({ description: "Calls that the group may have in flight" }),
+    share: z.number().meta({ description: "For which share of the group's time others waited" }),
+    per_call: z.number().meta({ description: "What each call reserves, in the dimension" }),
+    remedy: z.string(),
+  }),
+);

@@ -2,19 +2,20 @@
 import * as z from "zod";
 import { ITEM_FILES_MAX } from "../limits.ts";
 import { label } from "./fields.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** Fields of an item. Nothing but the check reads them. */
-export const claimFields = {
+export const claimFields = atFirstUse(() => ({
   files: z.array(label).max(ITEM_FILES_MAX).optional().meta({ description: "What the call works on" }),
   writes: z.array(label).max(ITEM_FILES_MAX).optional().meta({ description: "What the call changes" }),
   output_location: label.optional().meta({ description: "Where its output goes" }),
-};
+}));
 
 /** What an item states; absent from a call = nothing. */
 export type Claims = { files: readonly string[]; writes: readonly string[]; outputLocation: string | null };
 
 /** The claims of an item; undefined if it has none. */
-export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims | undefined {
+export function claimsOf(item: z.infer<z.ZodObject<ReturnType<typeof claimFields>>>): Claims | undefined {
   const { files, writes, output_location: outputLocation } = item;
   if (files === undefined && writes === undefined && outputLocation === undefined) return undefined;
   return { files: files ?? [], writes: writes ?? [], outputLocation: outputLocation ?? null };
@@ -23,13 +24,15 @@ export function claimsOf(item: z.infer<z.ZodObject<typeof claimFields>>): Claims
 const INDEPENDENCE_POLICIES = ["report", "reject", "serialize"] as const;
 export type IndependencePolicy = (typeof INDEPENDENCE_POLICIES)[number];
 
-export const validateIndependence = z.enum(INDEPENDENCE_POLICIES).meta({
-  description:
-    "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`. `serialize`: items that name the same file or output run one after another",
-});
+export const validateIndependence = atFirstUse(() =>
+  z.enum(INDEPENDENCE_POLICIES).meta({
+    description:
+      "Checks before anything is sent whether the items can run at the same time. `report`: the answer has the checks. `reject`: items that are not independent are refused with 422 `invalid_graph`. `serialize`: items that name the same file or output run one after another",
+  }),
+);
 
 /** What an answer says about independence; absent without `validate_independence`. */
-export const independenceFields = {
+export const independenceFields = atFirstUse(() => ({
   independence: z
     .object({
       pass: z.boolean(),
@@ -52,5 +55,5 @@ export const independenceFields = {
     .array(z.object({ file: z.string(), items: z.array(z.string()) }))
     .optional()
     .meta({ description: "Files that several items name" }),
-};
-export type IndependenceReply = z.infer<z.ZodObject<typeof independenceFields>>;
+}));
+export type IndependenceReply = z.infer<z.ZodObject<ReturnType<typeof independenceFields>>>;

@@ -29,6 +29,7 @@ import { jsonOf, shapeLook } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { splittingList, type SplitList } from "../text/json/split-list.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -162,15 +163,17 @@ class PieceReader {
       const long = readsPlain ? longPromptCall(element, index, this.#settings, this.#long) : null;
       return long === null ? this.#promptOf(element, index, this.#settings, this.#plain) : yield* long;
     }
-    const item = itemFields.safeParse(element);
+    const item = itemFields().safeParse(element);
     if (!item.success) return { ok: false, reason: zodReason(item.error, ["items", index]) };
     const long = longItemCall(item.data, index, this.#settings, this.#long);
     return long === null ? itemCall(item.data, index, this.#settings) : yield* long;
   }
 }
 
-type ItemField = keyof typeof batchItem.shape;
-const itemFields = new PresentFields(batchItem, (mask: { [Name in ItemField]?: true }) => batchItem.pick(mask));
+type ItemField = keyof ReturnType<typeof batchItem>["shape"];
+const itemFields = atFirstUse(
+  () => new PresentFields(batchItem(), (mask: { [Name in ItemField]?: true }) => batchItem().pick(mask)),
+);
 
 function parsePiece(piece: Uint8Array): unknown[] | null {
   try {

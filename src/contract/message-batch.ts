@@ -28,7 +28,7 @@ import { atFirstUse } from "./at-first-use.ts";
 const CUSTOM_ID = /^[a-zA-Z0-9_-]+$/;
 
 /** How the requests are sent: through their provider's own batches where it sells them, or live. Anthropic's clients send no such field. */
-const serviceTier = z.enum([BATCH_TIER, "default"]).nullish();
+const serviceTier = atFirstUse(() => z.enum([BATCH_TIER, "default"]).nullish());
 
 /** `POST /v1/messages/batches` as documented. */
 export const messageBatchBody = atFirstUse(() =>
@@ -42,12 +42,12 @@ export const messageBatchBody = atFirstUse(() =>
       )
       .min(1)
       .max(MESSAGE_BATCH_REQUESTS_MAX),
-    service_tier: serviceTier,
+    service_tier: serviceTier(),
   }),
 );
 
 /** The same without its list. */
-const envelope = z.strictObject({ requests: z.array(z.unknown()), service_tier: serviceTier });
+const envelope = atFirstUse(() => z.strictObject({ requests: z.array(z.unknown()), service_tier: serviceTier() }));
 
 /** A request of a batch. `params`: its JSON as it came, a view of the body. */
 export type MessageRequest = { customId: string; params: Uint8Array };
@@ -66,7 +66,7 @@ export function* messageBatchReading(bytes: Uint8Array): Sliced<Parsed<MessageBa
   yield;
   const rest = jsonOf(list.envelope);
   if (!rest.ok) return rest;
-  const read = envelope.safeParse(rest.value);
+  const read = envelope().safeParse(rest.value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const requests: MessageRequest[] = [];
   const ids = new Set<string>();
@@ -140,18 +140,20 @@ export function inputLine({ customId, params }: MessageRequest): Uint8Array {
 }
 
 const cursor = z.string().min(1).max(NAME_CHARS_MAX).optional();
-const pageQuery = z.object({
-  limit: z.coerce.number().int().min(1).max(MESSAGE_BATCH_PAGE_MAX).default(BATCHES_PAGE_DEFAULT),
-  after_id: cursor,
-  before_id: cursor,
-});
+const pageQuery = atFirstUse(() =>
+  z.object({
+    limit: z.coerce.number().int().min(1).max(MESSAGE_BATCH_PAGE_MAX).default(BATCHES_PAGE_DEFAULT),
+    after_id: cursor,
+    before_id: cursor,
+  }),
+);
 
 /** One page of the list: behind `after`, or before `before`. */
 export type MessageBatchesQuery = { limit: number; after: string | null; before: string | null };
 
 /** The query of `GET /v1/messages/batches`. A page has at most `BATCHES_PAGE_MAX` batches: clients go on by its last one. */
 export function parseMessageBatchesQuery(query: Readonly<Record<string, string>>): Parsed<MessageBatchesQuery> {
-  const read = pageQuery.safeParse(query);
+  const read = pageQuery().safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { limit, after_id: after = null, before_id: before = null } = read.data;
   if (after !== null && before !== null) return invalid("before_id", "is set together with after_id");

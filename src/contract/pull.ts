@@ -24,19 +24,21 @@ const leaseMs = z
 
 const leaseId = label.meta({ description: "The item's `lease_id`" });
 
-export const claimBody = strictFields({
-  max: z.int().min(1).max(PULL_ITEMS_MAX).default(1).meta({ description: "Most items; default 1" }),
-  wait_ms: z
-    .int()
-    .min(0)
-    .max(GROUP_WAIT_MS_MAX)
-    .default(0)
-    .meta({ description: "How long to wait for the first item, ms; default 0" }),
-  lease_ms: leaseMs,
-  models: z.array(label).min(1).max(PULL_ITEMS_MAX).optional().meta({
-    description: "Names of upstreams, or of models as `upstream/model`, whose items are wanted; default: all",
-  }),
-}).meta({ id: "PullClaim" });
+export const claimBody = atFirstUse(() =>
+  strictFields({
+    max: z.int().min(1).max(PULL_ITEMS_MAX).default(1).meta({ description: "Most items; default 1" }),
+    wait_ms: z
+      .int()
+      .min(0)
+      .max(GROUP_WAIT_MS_MAX)
+      .default(0)
+      .meta({ description: "How long to wait for the first item, ms; default 0" }),
+    lease_ms: leaseMs,
+    models: z.array(label).min(1).max(PULL_ITEMS_MAX).optional().meta({
+      description: "Names of upstreams, or of models as `upstream/model`, whose items are wanted; default: all",
+    }),
+  }).meta({ id: "PullClaim" }),
+);
 
 const pullItem = atFirstUse(() =>
   z
@@ -58,10 +60,12 @@ export const claimReply = atFirstUse(() =>
 );
 export type PullItemDocument = z.infer<ReturnType<typeof pullItem>>;
 
-export const heartbeatBody = strictFields({
-  lease_ids: z.array(leaseId).min(1).max(PULL_ITEMS_MAX),
-  lease_ms: leaseMs,
-}).meta({ id: "PullHeartbeat" });
+export const heartbeatBody = atFirstUse(() =>
+  strictFields({
+    lease_ids: z.array(leaseId).min(1).max(PULL_ITEMS_MAX),
+    lease_ms: leaseMs,
+  }).meta({ id: "PullHeartbeat" }),
+);
 
 export const heartbeatReply = atFirstUse(() =>
   z
@@ -81,40 +85,42 @@ export type HeartbeatDocument = z.infer<ReturnType<typeof heartbeatReply>>;
 
 const tokens = z.int().min(0).max(BUDGET_COUNT_MAX);
 
-export const completeBody = strictFields({
-  lease_id: leaseId,
-  text: z.string().optional(),
-  json: z.unknown().optional().meta({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
-  message: z
-    .looseObject({
-      role: z.literal("assistant").default("assistant"),
-      content: z.union([z.string(), z.array(z.unknown()), z.null()]).default(null),
-    })
-    .optional()
-    .meta({ description: "The whole message in the chat form, instead of `text`: it may have tool calls" }),
-  finish_reason: z
-    .enum(["stop", "length", "tool_calls", "content_filter"])
-    .optional()
-    .meta({ description: "Default `stop`, or `tool_calls` if the message has some" }),
-  usage: strictFields({
-    prompt_tokens: tokens,
-    completion_tokens: tokens,
-    cost: z.number().min(0).max(BUDGET_USD_MAX).optional().meta({ description: "What it cost, USD" }),
-  }).optional(),
-  error: strictFields({
-    message: z.string().min(1).max(ERROR_MESSAGE_CHARS_MAX),
-    retryable: z.boolean().default(true).meta({ description: "Whether another attempt may succeed; default true" }),
-  }).optional(),
-})
-  .refine(
-    ({ text, json, message, error }) =>
-      [text, json, message, error].filter((given) => given !== undefined).length === 1,
-    {
-      message: "expected exactly one of text, json, message and error",
-      path: ["text"],
-    },
-  )
-  .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["message"], ["error"]]) });
+export const completeBody = atFirstUse(() =>
+  strictFields({
+    lease_id: leaseId,
+    text: z.string().optional(),
+    json: z.unknown().optional().meta({ description: "Any JSON value, instead of `text`: the text is then its JSON" }),
+    message: z
+      .looseObject({
+        role: z.literal("assistant").default("assistant"),
+        content: z.union([z.string(), z.array(z.unknown()), z.null()]).default(null),
+      })
+      .optional()
+      .meta({ description: "The whole message in the chat form, instead of `text`: it may have tool calls" }),
+    finish_reason: z
+      .enum(["stop", "length", "tool_calls", "content_filter"])
+      .optional()
+      .meta({ description: "Default `stop`, or `tool_calls` if the message has some" }),
+    usage: strictFields({
+      prompt_tokens: tokens,
+      completion_tokens: tokens,
+      cost: z.number().min(0).max(BUDGET_USD_MAX).optional().meta({ description: "What it cost, USD" }),
+    }).optional(),
+    error: strictFields({
+      message: z.string().min(1).max(ERROR_MESSAGE_CHARS_MAX),
+      retryable: z.boolean().default(true).meta({ description: "Whether another attempt may succeed; default true" }),
+    }).optional(),
+  })
+    .refine(
+      ({ text, json, message, error }) =>
+        [text, json, message, error].filter((given) => given !== undefined).length === 1,
+      {
+        message: "expected exactly one of text, json, message and error",
+        path: ["text"],
+      },
+    )
+    .meta({ id: "PullComplete", ...exactlyOneOf([["text"], ["json"], ["message"], ["error"]]) }),
+);
 
 export const completeReply = atFirstUse(() =>
   z
@@ -129,20 +135,20 @@ export const workerToken = atFirstUse(() =>
     .meta({ id: "WorkerToken" }),
 );
 
-export type ClaimBody = z.infer<typeof claimBody>;
-export type HeartbeatBody = z.infer<typeof heartbeatBody>;
-export type CompleteBody = z.infer<typeof completeBody>;
+export type ClaimBody = z.infer<ReturnType<typeof claimBody>>;
+export type HeartbeatBody = z.infer<ReturnType<typeof heartbeatBody>>;
+export type CompleteBody = z.infer<ReturnType<typeof completeBody>>;
 
 export function parseClaim(value: unknown): Parsed<ClaimBody> {
-  return parsed(claimBody.safeParse(value));
+  return parsed(claimBody().safeParse(value));
 }
 
 export function parseHeartbeat(value: unknown): Parsed<HeartbeatBody> {
-  return parsed(heartbeatBody.safeParse(value));
+  return parsed(heartbeatBody().safeParse(value));
 }
 
 export function parseComplete(value: unknown): Parsed<CompleteBody> {
-  return parsed(completeBody.safeParse(value));
+  return parsed(completeBody().safeParse(value));
 }
 
 function parsed<T>(read: z.ZodSafeParseResult<T>): Parsed<T> {

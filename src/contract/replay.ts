@@ -4,9 +4,10 @@ import { EPOCH_CHARS_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import { label } from "./fields.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** Fields of a request for a run. */
-export const replayFields = {
+export const replayFields = atFirstUse(() => ({
   replay: z.literal("run").optional().meta({
     description:
       "Records the run's answers, and gives them to later calls with the same content, at no cost. A child of a run that records also records, and replays its parent's answers",
@@ -15,12 +16,14 @@ export const replayFields = {
     description:
       "A run with `replay` whose recorded answers this run also replays, for a child instead of its parent's; it records its own",
   }),
-};
+}));
 
 /** Set if a call ended with a recorded answer. */
-export const replayedFlag = z.literal(true).optional().meta({
-  description: "Set if it was answered with a recorded answer, at no cost",
-});
+export const replayedFlag = atFirstUse(() =>
+  z.literal(true).optional().meta({
+    description: "Set if it was answered with a recorded answer, at no cost",
+  }),
+);
 
 /** The header's value; empty if it is missing. It is stored with each answer, so it is short and plain. */
 export function parseEpoch(header: string | undefined): Parsed<string> {

@@ -61,8 +61,8 @@ const metadata = z
 /** Names of sets of defaults. */
 const PROFILES = ["default", "stable"] as const;
 
-/** The request as documented. A limit that is left out does not bound; a limit of 0 allows nothing. */
-export const runBody = strictFields({
+/** How large, how wide and how long a run may be. A limit that is left out does not bound; a limit of 0 allows nothing. */
+const boundFields = () => ({
   name: label.optional(),
   budget: strictFields({
     usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
@@ -117,8 +117,12 @@ export const runBody = strictFields({
   models: z.array(label).min(1).max(MODEL_PATTERNS_MAX).optional().meta({
     description: "Models that the run may use, as `upstream/model`; `*` matches any text; default: all",
   }),
+});
+
+/** What a run does with its calls. */
+const handlingFields = () => ({
   default_model: label.optional(),
-  error_style: errorStyle.optional(),
+  error_style: errorStyle().optional(),
   window_ms: z
     .int()
     .min(0)
@@ -139,7 +143,7 @@ export const runBody = strictFields({
   region: z.enum(REGIONS).optional().meta({
     description: "Where in the world the run should begin, as a hint; default: near the client, where that is known",
   }),
-  tools: toolList.optional(),
+  tools: toolList().optional(),
   metadata: metadata.optional(),
   confirm_over: strictFields({
     usd: z.number().min(0).max(BUDGET_USD_MAX).optional(),
@@ -152,44 +156,53 @@ export const runBody = strictFields({
       description:
         "Batches and graphs whose quote is above one of these are held as `awaiting_confirmation` until `POST /groups/:id/confirm`; `usd` is compared with the worst case. A child run has its parent's, too",
     }),
-  on_exhausted: onExhausted.optional(),
-  service_tier: wantedTier.optional(),
-  webhook: webhookField.optional(),
-  ...replayFields,
-}).meta({ id: "RunRequest" });
-export type RunRequest = z.infer<typeof runBody>;
+  on_exhausted: onExhausted().optional(),
+  service_tier: wantedTier().optional(),
+  webhook: webhookField().optional(),
+  ...replayFields(),
+});
+
+/** The request as documented. */
+export const runBody = atFirstUse(() =>
+  strictFields({ ...boundFields(), ...handlingFields() }).meta({ id: "RunRequest" }),
+);
+export type RunRequest = z.infer<ReturnType<typeof runBody>>;
 
 /** `PATCH /runs/:id`: new absolute limits; missing ones stay. */
-export const patchBody = strictFields({
-  budget: runBody.shape.budget,
-  max_parallel: runBody.shape.max_parallel,
-  paused: z.boolean().optional(),
-  expires_in_s: runBody.shape.expires_in_s.meta({
-    description:
-      "New lifetime of the run from now, seconds, at most its parent's; the answer has a new `token`, because the old one ends with the old lifetime",
-  }),
-  models: runBody.shape.models.meta({
-    description: "Only of a root run: models that it may use from now on; child runs that are open keep theirs",
-  }),
-}).meta({ id: "RunPatch" });
-export type RunPatchRequest = z.infer<typeof patchBody>;
+export const patchBody = atFirstUse(() =>
+  strictFields({
+    budget: runBody().shape.budget,
+    max_parallel: runBody().shape.max_parallel,
+    paused: z.boolean().optional(),
+    expires_in_s: runBody().shape.expires_in_s.meta({
+      description:
+        "New lifetime of the run from now, seconds, at most its parent's; the answer has a new `token`, because the old one ends with the old lifetime",
+    }),
+    models: runBody().shape.models.meta({
+      description: "Only of a root run: models that it may use from now on; child runs that are open keep theirs",
+    }),
+  }).meta({ id: "RunPatch" }),
+);
+export type RunPatchRequest = z.infer<ReturnType<typeof patchBody>>;
 
-const budgetLine = z.object({
-  limit: z.number().nullable(),
-  spent: z.number(),
-  reserved: z.number(),
-  remaining: z.number().nullable(),
-});
+const budgetLine = atFirstUse(() =>
+  z.object({
+    limit: z.number().nullable(),
+    spent: z.number(),
+    reserved: z.number(),
+    remaining: z.number().nullable(),
+  }),
+);
 
 /** Four numbers in each dimension; `limit` and `remaining` are null for a dimension without a limit. */
 export const budgetDocument = atFirstUse(() =>
   z
     .object({
-      usd: budgetLine,
-      calls: budgetLine,
-      prompt_tokens: budgetLine,
-      completion_tokens: budgetLine,
-      new_tokens: budgetLine,
+      usd: budgetLine(),
+      calls: budgetLine(),
+      prompt_tokens: budgetLine(),
+      completion_tokens: budgetLine(),
+      new_tokens: budgetLine(),
     })
     .meta({ id: "Budget" }),
 );
@@ -211,20 +224,24 @@ const blockedKey = atFirstUse(() =>
 );
 export type BlockedKey = z.infer<ReturnType<typeof blockedKey>>;
 
-export const runStatus = z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]);
+export const runStatus = atFirstUse(() => z.enum(["active", "paused", "closed", "cancelled", "expired", "escalated"]));
 
-const lastCallAt = z.iso
-  .datetime()
-  .nullable()
-  .meta({ description: "When an attempt of the run's own calls last ended; null: none has, or it is not known" });
+const lastCallAt = atFirstUse(() =>
+  z.iso
+    .datetime()
+    .nullable()
+    .meta({ description: "When an attempt of the run's own calls last ended; null: none has, or it is not known" }),
+);
 
-const childCounts = z
-  .object({ opened: z.int(), open: z.int() })
-  .meta({ id: "ChildCounts", description: "How many child runs the run has opened, and how many of these are open" });
+const childCounts = atFirstUse(() =>
+  z
+    .object({ opened: z.int(), open: z.int() })
+    .meta({ id: "ChildCounts", description: "How many child runs the run has opened, and how many of these are open" }),
+);
 
-const ownSpent = z
-  .number()
-  .meta({ description: "USD of its own calls; `budget.usd.spent` has also what ended child runs spent" });
+const ownSpent = atFirstUse(() =>
+  z.number().meta({ description: "USD of its own calls; `budget.usd.spent` has also what ended child runs spent" }),
+);
 
 const failures = z.record(z.string(), z.int()).meta({
   description:
@@ -232,14 +249,14 @@ const failures = z.record(z.string(), z.int()).meta({
 });
 
 /** How long the calls of a run took and were queued whose last attempt has ended. */
-const callTimes = {
-  latency_ms: percentiles.optional().meta({
+const callTimes = atFirstUse(() => ({
+  latency_ms: percentiles().optional().meta({
     description: "Of the calls whose last attempt has ended: the time of all their attempts; null: there are none",
   }),
-  queued_ms: percentiles.optional().meta({
+  queued_ms: percentiles().optional().meta({
     description: "Of the same calls: from their arrival to the start of the first attempt",
   }),
-};
+}));
 
 /** A run as shown. */
 export const runDocument = atFirstUse(() =>
@@ -248,7 +265,7 @@ export const runDocument = atFirstUse(() =>
       id: z.string(),
       object: z.literal("run"),
       name: z.string().nullable(),
-      status: runStatus,
+      status: runStatus(),
       parent_id: z.string().nullable(),
       depth: z.int(),
       created_at: z.iso.datetime(),
@@ -264,9 +281,9 @@ export const runDocument = atFirstUse(() =>
         description:
           "Attempts of the run's own calls; absent while a deployment has not replaced the object of the run",
       }),
-      last_call_at: lastCallAt.optional(),
-      own_spent_usd: ownSpent.optional(),
-      children: childCounts.optional(),
+      last_call_at: lastCallAt().optional(),
+      own_spent_usd: ownSpent().optional(),
+      children: childCounts().optional(),
       stats: z.object({
         total_queries: z.int(),
         parallel_batches: z.int(),
@@ -283,7 +300,7 @@ export const runDocument = atFirstUse(() =>
         attempts: z.int(),
         retries: z.int(),
         failures: failures.optional(),
-        ...callTimes,
+        ...callTimes(),
       }),
       region: z.enum(REGIONS).nullable(),
       replay: z.literal("run").nullable().meta({ description: "`run`: its answers are recorded and replayed" }),
@@ -291,15 +308,15 @@ export const runDocument = atFirstUse(() =>
         description:
           "Another run whose recorded answers it also replays; the parent, if the run is a child and names no run",
       }),
-      webhook: shownWebhook,
-      tools: z.array(shownTool),
+      webhook: shownWebhook(),
+      tools: z.array(shownTool()),
       metadata: z.record(z.string(), z.unknown()),
     })
     .meta({ id: "Run" }),
 );
 export type RunDocument = z.infer<ReturnType<typeof runDocument>>;
 
-const subtreeLine = z.object({ spent: z.number(), in_flight: z.number() });
+const subtreeLine = atFirstUse(() => z.object({ spent: z.number(), in_flight: z.number() }));
 
 /** What a run and everything open below it have spent and have in flight; `complete`: no run was left out. */
 const subtreeDocument = atFirstUse(() =>
@@ -308,11 +325,11 @@ const subtreeDocument = atFirstUse(() =>
       runs: z.int(),
       complete: z.boolean(),
       budget: z.object({
-        usd: subtreeLine,
-        calls: subtreeLine,
-        prompt_tokens: subtreeLine,
-        completion_tokens: subtreeLine,
-        new_tokens: subtreeLine,
+        usd: subtreeLine(),
+        calls: subtreeLine(),
+        prompt_tokens: subtreeLine(),
+        completion_tokens: subtreeLine(),
+        new_tokens: subtreeLine(),
       }),
     })
     .meta({ id: "Subtree" }),
@@ -324,8 +341,10 @@ const runQueue = atFirstUse(() =>
     .object({
       in_flight: z.int(),
       queued: z.int(),
-      waiting_for: groupWaits.meta({ description: "What the queued calls wait for; their `slots` add up to `queued`" }),
-      narrowed_by: narrowedBy.optional().meta({
+      waiting_for: groupWaits().meta({
+        description: "What the queued calls wait for; their `slots` add up to `queued`",
+      }),
+      narrowed_by: narrowedBy().optional().meta({
         description: "Why fewer calls of a group are in flight than it may have; absent: as many are",
       }),
     })
@@ -366,7 +385,7 @@ export const usageTotals = atFirstUse(() =>
       output_tokens: z.int(),
       cost: z.number(),
       calls_by_model: z.record(z.string(), modelUsage()),
-      ...callTimes,
+      ...callTimes(),
       subtree: modelUsage().extend({ runs: z.int(), complete: z.boolean() }).optional().meta({
         description: "With the child runs, since the run was opened: resets do not count; requested by `?subtree=1`",
       }),
@@ -376,29 +395,32 @@ export const usageTotals = atFirstUse(() =>
 export type UsageDocument = z.infer<ReturnType<typeof usageTotals>>;
 
 /** What the list of runs itself knows of one: the parts of its document with which a run reports how far it is. */
-export const runSummary = z.object({
-  id: z.string(),
-  object: z.literal("run_summary"),
-  name: z.string().nullable(),
-  status: runStatus,
-  created_at: z.iso.datetime(),
-  expires_at: z.iso.datetime(),
-  budget: z.object({ usd: budgetLine }),
-  in_flight: z.int().nullable().meta({ description: "Attempts at upstreams; null: not known" }),
-  stats: z.object({ total_queries: z.int(), pending_queries: z.int() }),
-  metrics: z.object({ attempts: z.int(), success_rate: z.number().nullable(), failures: failures.optional() }),
-  last_call_at: lastCallAt.optional(),
-  own_spent_usd: ownSpent.optional(),
-  children: childCounts.optional(),
-  spend_by_model: z.record(z.string(), z.number()).optional().meta({
-    description: "USD that the run's own calls have cost, by `upstream/model`; those of child runs are not among them",
+export const runSummary = atFirstUse(() =>
+  z.object({
+    id: z.string(),
+    object: z.literal("run_summary"),
+    name: z.string().nullable(),
+    status: runStatus(),
+    created_at: z.iso.datetime(),
+    expires_at: z.iso.datetime(),
+    budget: z.object({ usd: budgetLine() }),
+    in_flight: z.int().nullable().meta({ description: "Attempts at upstreams; null: not known" }),
+    stats: z.object({ total_queries: z.int(), pending_queries: z.int() }),
+    metrics: z.object({ attempts: z.int(), success_rate: z.number().nullable(), failures: failures.optional() }),
+    last_call_at: lastCallAt().optional(),
+    own_spent_usd: ownSpent().optional(),
+    children: childCounts().optional(),
+    spend_by_model: z.record(z.string(), z.number()).optional().meta({
+      description:
+        "USD that the run's own calls have cost, by `upstream/model`; those of child runs are not among them",
+    }),
   }),
-});
-export type RunSummary = z.infer<typeof runSummary>;
+);
+export type RunSummary = z.infer<ReturnType<typeof runSummary>>;
 
 /** The same in a list. */
 export const listedSummary = atFirstUse(() =>
-  runSummary
+  runSummary()
     .extend({
       updated_at: z.iso.datetime().meta({ description: "When the list learned of these figures" }),
     })
@@ -421,7 +443,7 @@ export const unreadRun = atFirstUse(() =>
 export type UnreadRun = z.infer<ReturnType<typeof unreadRun>>;
 
 const matched = atFirstUse(() => ({
-  match: runMatch.optional().meta({ description: "With `search`: where the text is" }),
+  match: runMatch().optional().meta({ description: "With `search`: where the text is" }),
 }));
 
 /** One page of `GET /runs`, newest first. */
@@ -439,7 +461,7 @@ export const runList = atFirstUse(() =>
         .int()
         .optional()
         .meta({ description: "Parts of the list that did not answer: runs of theirs are missing on this page" }),
-      search: searchedRuns.optional().meta({ description: "With `search`: how far this page has come" }),
+      search: searchedRuns().optional().meta({ description: "With `search`: how far this page has come" }),
     })
     .meta({ id: "RunList" }),
 );
@@ -455,69 +477,78 @@ export const runSummaryList = atFirstUse(() =>
 const usd = queryNumber
   .pipe(z.number().min(0).max(BUDGET_USD_MAX))
   .meta({ type: "number", minimum: 0, maximum: BUDGET_USD_MAX });
-const pageLimit = queryInt
-  .pipe(z.int().min(1).max(LIST_PAGE_MAX))
-  .meta({ type: "integer", minimum: 1, maximum: LIST_PAGE_MAX });
+const pageLimit = atFirstUse(() =>
+  queryInt.pipe(z.int().min(1).max(LIST_PAGE_MAX)).meta({ type: "integer", minimum: 1, maximum: LIST_PAGE_MAX }),
+);
 
 /** The query of `GET /runs`; its numbers arrive as text. */
-export const runListQuery = strictFields({
-  limit: pageLimit.optional(),
-  cursor: label.optional(),
-  status: runStatus.optional(),
-  name: label.optional().meta({ description: "Runs whose name contains this text" }),
-  opened_after: z.iso.datetime({ offset: true }).optional(),
-  opened_before: z.iso.datetime({ offset: true }).optional(),
-  spent_usd_min: usd.optional(),
-  spent_usd_max: usd.optional(),
-  search: searchText.optional().meta({
-    description:
-      "Runs with this text in their name, id or codes of failures, or in an id, prompt, answer or error of one of their calls. " +
-      "The page says how far it has searched",
+export const runListQuery = atFirstUse(() =>
+  strictFields({
+    limit: pageLimit().optional(),
+    cursor: label.optional(),
+    status: runStatus().optional(),
+    name: label.optional().meta({ description: "Runs whose name contains this text" }),
+    opened_after: z.iso.datetime({ offset: true }).optional(),
+    opened_before: z.iso.datetime({ offset: true }).optional(),
+    spent_usd_min: usd.optional(),
+    spent_usd_max: usd.optional(),
+    search: searchText()
+      .optional()
+      .meta({
+        description:
+          "Runs with this text in their name, id or codes of failures, or in an id, prompt, answer or error of one of their calls. " +
+          "The page says how far it has searched",
+      }),
+    view: z.enum(["summary"]).optional().meta({
+      description:
+        "`summary`: what the list itself knows of each run. It wakes no run, so figures are some seconds old",
+    }),
   }),
-  view: z.enum(["summary"]).optional().meta({
-    description: "`summary`: what the list itself knows of each run. It wakes no run, so figures are some seconds old",
-  }),
-});
-export type RunListQuery = z.infer<typeof runListQuery>;
+);
+export type RunListQuery = z.infer<ReturnType<typeof runListQuery>>;
 
-export const childListQuery = strictFields({
-  limit: pageLimit.optional(),
-  cursor: z
-    .string()
-    .regex(/^\d{1,15}$/, "expected the next_cursor of an earlier page")
-    .optional(),
-});
+export const childListQuery = atFirstUse(() =>
+  strictFields({
+    limit: pageLimit().optional(),
+    cursor: z
+      .string()
+      .regex(/^\d{1,15}$/, "expected the next_cursor of an earlier page")
+      .optional(),
+  }),
+);
 
 /** A parsed JSON body as a request for a run, or the first reason to refuse it. */
 export function parseRun(value: unknown): Parsed<RunRequest> {
-  const read = runBody.safeParse(value);
+  const read = runBody().safeParse(value);
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 
 /** A parsed JSON body as a change to a run. */
 export function parsePatch(value: unknown): Parsed<RunPatchRequest> {
-  const read = patchBody.safeParse(value);
+  const read = patchBody().safeParse(value);
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 
-const runLookQuery = strictFields({ subtree: z.enum(["0", "1"]).optional(), queue: z.enum(["0", "1"]).optional() });
+const runLookQuery = atFirstUse(() =>
+  strictFields({ subtree: z.enum(["0", "1"]).optional(), queue: z.enum(["0", "1"]).optional() }),
+);
 
 /** `?subtree=1&queue=1` of `GET /runs/:id`. */
 export function parseRunLookQuery(query: Record<string, string>): Parsed<{ subtree: boolean; queue: boolean }> {
-  const read = runLookQuery.safeParse(query);
+  const read = runLookQuery().safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   return { ok: true, value: { subtree: read.data.subtree === "1", queue: read.data.queue === "1" } };
 }
 
 /** The query parameters of `GET /runs`. */
 export function parseRunListQuery(query: Record<string, string>): Parsed<RunListQuery> {
-  const read = runListQuery.safeParse(query);
+  const read = runListQuery().safeParse(query);
   return read.success ? { ok: true, value: read.data } : { ok: false, reason: zodReason(read.error) };
 }
 
 /** The query parameters of `GET /runs/:id/children`; `before`: the number of the oldest child that the client has. */
 export function parseChildListQuery(query: Record<string, string>): Parsed<{ limit: number; before: number }> {
-  const read = childListQuery.safeParse(query);
+  const read = childListQuery().safeParse(query);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { limit = LIST_PAGE_DEFAULT, cursor } = read.data;
   return { ok: true, value: { limit, before: cursor === undefined ? Number.MAX_SAFE_INTEGER : Number(cursor) } };

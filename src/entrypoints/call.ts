@@ -30,7 +30,7 @@ const ORIGIN = "https://fanout.invalid";
 export async function answerTo(host: Host, call: Call): Promise<Response> {
   const answer = await app.fetch(requestOf(call), host.env, host.ctx);
   if (answer.status < 400) return answer;
-  const { error } = errorBody.parse(await answer.json());
+  const { error } = errorBody().parse(await answer.json());
   throw thrown(answer.status, error);
 }
 

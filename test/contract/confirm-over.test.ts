@@ -16,7 +16,7 @@ afterAll(() => place.stop());
 /** The group in the answer to a request that was held. */
 function heldIn(answer: Answer) {
   expect([answer.status, answer.text]).toEqual([202, expect.any(String)]);
-  const group = runningGroup.parse(answer.json);
+  const group = runningGroup().parse(answer.json);
   expect(group).toMatchObject({ status: "awaiting_confirmation" });
   expect(answer.headers.get("location")).toBe(`/groups/${group.id}`);
   return { ...group, at: `/groups/${group.id}` };

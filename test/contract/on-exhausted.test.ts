@@ -24,7 +24,7 @@ const patch = async (id: string, json: object): Promise<Answer> => {
 async function pausedAt(run: RunAccess, at: string) {
   return vi.waitFor(
     async () => {
-      const group = runningGroup.parse((await run.send(at)).json);
+      const group = runningGroup().parse((await run.send(at)).json);
       expect(group.paused).toBeDefined();
       return group;
     },

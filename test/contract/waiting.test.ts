@@ -87,7 +87,7 @@ async function startPlace(limiter: Limiter, latencyMs = 5): Promise<Place> {
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `prompt ${index}`);
 
-const stateOf = async ({ send }: Client, group: string) => runningGroup.parse((await send(group)).json);
+const stateOf = async ({ send }: Client, group: string) => runningGroup().parse((await send(group)).json);
 
 /** The answer of a group that ends within the time of a slow machine. */
 async function ended({ send }: Client, group: string) {
@@ -96,7 +96,7 @@ async function ended({ send }: Client, group: string) {
       timeout: 40_000,
     })
     .not.toBe("running");
-  return batchReply.parse((await send(group)).json);
+  return batchReply().parse((await send(group)).json);
 }
 
 /** Waits until all attempts have ended and the rest of a group waits for a key that does not work. */
@@ -118,7 +118,7 @@ describe("a batch with a deadline that its key cannot keep", () => {
     const client = await openRun();
     const startedMs = performance.now();
     const path = await client.openBatch(names(20), { deadline_ms: 9_000 });
-    const group = batchReply.parse((await client.send(`${path}?wait_ms=20000`)).json);
+    const group = batchReply().parse((await client.send(`${path}?wait_ms=20000`)).json);
     expect(performance.now() - startedMs).toBeLessThan(9_000);
     expect([group.status, group.items.filter(({ status }) => status === "completed").length]).toEqual(["partial", 6]);
     const failures = group.errors.filter((error) => error !== null);
@@ -144,7 +144,7 @@ describe("a batch on a wrong key", () => {
       expect(provider.rejected().length).toBeLessThanOrEqual(WIDTH);
       const { blocked } = await client.run();
       expect(blocked).toEqual(BLOCKED);
-      const page = resultsPage.parse((await client.send(`${group}/results?limit=3`)).json);
+      const page = resultsPage().parse((await client.send(`${group}/results?limit=3`)).json);
       for (const { result, error, waiting_for } of page.data)
         expect([result, error, waiting_for]).toMatchObject([null, null, { gate: "up", reason: "stopped" }]);
       const run = await client.run();
@@ -304,9 +304,9 @@ describe("a graph", () => {
     ];
     const group = await client.open("/dag", { tasks });
     await expect.poll(() => provider.inFlight()).toBe(1);
-    const { waiting_for } = z.looseObject({ waiting_for: groupWaits }).parse((await client.send(group)).json);
+    const { waiting_for } = z.looseObject({ waiting_for: groupWaits() }).parse((await client.send(group)).json);
     expect(waiting_for).toEqual([{ dependency: ["a", "b"], slots: 2 }]);
-    const page = resultsPage.parse((await client.send(`${group}/results`)).json);
+    const page = resultsPage().parse((await client.send(`${group}/results`)).json);
     expect(page.data.map((slot) => slot.waiting_for)).toEqual([
       null,
       { dependency: ["a"] },
@@ -331,7 +331,7 @@ describe("a batch of a narrow run", () => {
     const short = await poor.openBatch(names(4));
     await expect.poll(() => provider.inFlight()).toBe(3);
     expect((await stateOf(poor, short)).waiting_for).toEqual([{ budget: "completion_tokens", slots: 3 }]);
-    const page = resultsPage.parse((await poor.send(`${short}/results`)).json);
+    const page = resultsPage().parse((await poor.send(`${short}/results`)).json);
     expect(page.data.map(({ waiting_for }) => waiting_for)).toEqual([
       null,
       ...Array.from({ length: 3 }, () => ({ budget: "completion_tokens" })),

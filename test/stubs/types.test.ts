@@ -105,11 +105,11 @@ it("know the fields of a request that the gateway knows, and no other", async ()
   const own = ["signal", "idempotencyKey"];
   // What llmQueryBatch and llmMap make of their arguments.
   const content = ["prompts", "items", "over", "prompt", "messages", "agents", "n"];
-  const batch = Object.keys(batchBody.shape).filter((name) => !content.includes(name));
-  const query = Object.keys(queryBody.shape).filter((name) => name !== "prompt" && name !== "messages");
-  const event = Object.keys(clientEvent.shape).filter((name) => name !== "event_type");
+  const batch = Object.keys(batchBody().shape).filter((name) => !content.includes(name));
+  const query = Object.keys(queryBody().shape).filter((name) => name !== "prompt" && name !== "messages");
+  const event = Object.keys(clientEvent().shape).filter((name) => name !== "event_type");
   expect(await complaints(sameNames("keyof stub.BatchOptions", [...batch, ...own]), "node")).toBe("");
-  const run = Object.keys(runBody.shape).filter((name) => name !== "tools"); // Only the operator registers tools.
+  const run = Object.keys(runBody().shape).filter((name) => name !== "tools"); // Only the operator registers tools.
   const limits = ["usd", "calls", "prompt_tokens", "completion_tokens", "new_tokens"];
   expect(await complaints(sameNames("keyof stub.QueryOptions", [...query, ...own]), "node")).toBe("");
   expect(await complaints(sameNames("keyof stub.RunSettings", [...new Set([...run, ...limits]), ...own]), "node")).toBe(

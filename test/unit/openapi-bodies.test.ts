@@ -102,11 +102,11 @@ describe("the contents of a request", () => {
 
 describe("the type of a field", () => {
   const named = [
-    ...Object.keys(queryBody.shape).flatMap((field) => [
+    ...Object.keys(queryBody().shape).flatMap((field) => [
       { ...QUERY, field, rest: { prompt: "p" }, nulls: false },
       { ...ONE, field, rest: { prompt: "p" }, nulls: true },
     ]),
-    ...Object.keys(batchBody.shape).flatMap((field) => [
+    ...Object.keys(batchBody().shape).flatMap((field) => [
       { ...BATCH, field, rest: { prompts: ["p"] }, nulls: field === "error_style" },
       { ...LIST, field, rest: { prompts: ["p"] }, nulls: true },
     ]),

@@ -3,6 +3,7 @@ import * as z from "zod";
 import type { SharedPrefix } from "../../call.ts";
 import { WARM_MS_DEFAULT, WARM_MS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const lifetime = strictFields({
   ttl: z.enum(["5m", "1h"]).optional().meta({
@@ -19,13 +20,13 @@ const lifetime = strictFields({
 }).meta({ id: "CacheLifetime" });
 
 /** The field `cache` of a call. */
-export const cacheField = z.union([z.enum(["auto", "off"]), lifetime]);
+export const cacheField = atFirstUse(() => z.union([z.enum(["auto", "off"]), lifetime]));
 
 /** What a call says of the cache. */
 export type CacheChoice = Pick<SharedPrefix, "ttl" | "warmMs">;
 
 /** Null = it is not to be used. */
-export function cacheChoiceOf(value: z.infer<typeof cacheField>): CacheChoice | null {
+export function cacheChoiceOf(value: z.infer<ReturnType<typeof cacheField>>): CacheChoice | null {
   if (value === "off") return null;
   if (value === "auto") return {};
   const { ttl, warm_ms_max: warmMs } = value;

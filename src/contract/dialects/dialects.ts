@@ -14,69 +14,78 @@ import { invalid, zodReason } from "../errors.ts";
 import { exactlyOneOf, label } from "../fields.ts";
 import type { BatchReading } from "../large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "../query.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
-const depthField = {
+const depthField = atFirstUse(() => ({
   depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().meta({
     description: "Accepted and ignored. A call does not recurse; to recurse, open a child run",
   }),
-};
+}));
 
 /** Python's `model or default`: an empty text is no model. */
-const modelField = z.union([label, z.literal(""), z.null()]).optional();
+const modelField = atFirstUse(() => z.union([label, z.literal(""), z.null()]).optional());
 
 /** As documented: the messages themselves are opaque, and checked where calls are. */
-const chatMessage = z.looseObject({
-  role: z.string().min(1),
-  content: z.union([z.string(), z.array(z.union([z.string(), z.looseObject({})])), z.null()]).optional(),
-});
+const chatMessage = atFirstUse(() =>
+  z.looseObject({
+    role: z.string().min(1),
+    content: z.union([z.string(), z.array(z.union([z.string(), z.looseObject({})])), z.null()]).optional(),
+  }),
+);
 
-const promptOrMessages = z
-  .union([z.string().min(1), z.array(chatMessage).min(1)])
-  .meta({ description: "Text of one user message, or an array of chat messages" });
+const promptOrMessages = atFirstUse(() =>
+  z
+    .union([z.string().min(1), z.array(chatMessage()).min(1)])
+    .meta({ description: "Text of one user message, or an array of chat messages" }),
+);
 
 /** `POST /llm_query` and its like, as documented: also any field of `/query`; other fields are ignored. */
-export const dialectQuery = z
-  .looseObject({
-    ...orNull(queryBody.shape),
-    prompt: promptOrMessages.nullable().optional(),
-    model: modelField,
-    ...depthField,
-  })
-  .meta({
-    id: "DialectQuery",
-    ...exactlyOneOf(
-      [
-        { required: ["prompt"], properties: { prompt: { type: ["string", "array"] } } },
-        { required: ["messages"], properties: { messages: { type: "array" } } },
-      ],
-      { type: "null" },
-    ),
-  });
+export const dialectQuery = atFirstUse(() =>
+  z
+    .looseObject({
+      ...orNull(queryBody().shape),
+      prompt: promptOrMessages().nullable().optional(),
+      model: modelField(),
+      ...depthField(),
+    })
+    .meta({
+      id: "DialectQuery",
+      ...exactlyOneOf(
+        [
+          { required: ["prompt"], properties: { prompt: { type: ["string", "array"] } } },
+          { required: ["messages"], properties: { messages: { type: "array" } } },
+        ],
+        { type: "null" },
+      ),
+    }),
+);
 
 /** `POST /llm_query_batched` and its like, as documented: also any field of `/batch` but those that make several calls of one. */
-export const dialectBatch = z
-  .looseObject({
-    ...orNull(batchBody.shape),
-    prompts: z.array(promptOrMessages).max(ITEMS_PER_BATCH_MAX).nullable().optional(),
-    model: modelField,
-    ...depthField,
-  })
-  .meta({ id: "DialectBatch", ...ONE_FORM_OF_LIST });
+export const dialectBatch = atFirstUse(() =>
+  z
+    .looseObject({
+      ...orNull(batchBody().shape),
+      prompts: z.array(promptOrMessages()).max(ITEMS_PER_BATCH_MAX).nullable().optional(),
+      model: modelField(),
+      ...depthField(),
+    })
+    .meta({ id: "DialectBatch", ...ONE_FORM_OF_LIST }),
+);
 
 /** Every failure in these dialects. */
-export const dialectErrorBody = z.object({ error: z.string() }).meta({ id: "DialectError" });
+export const dialectErrorBody = atFirstUse(() => z.object({ error: z.string() }).meta({ id: "DialectError" }));
 
-const envelope = z.looseObject(depthField);
+const envelope = atFirstUse(() => z.looseObject(depthField()));
 
-const QUERY_FIELDS = new Set(Object.keys(queryBody.shape));
-const BATCH_FIELDS = new Set(Object.keys(batchBody.shape));
+const QUERY_FIELDS = atFirstUse(() => new Set(Object.keys(queryBody().shape)));
+const BATCH_FIELDS = atFirstUse(() => new Set(Object.keys(batchBody().shape)));
 
 /** A call, and whether its request has a `depth`, as all of alexzhang13/rlm's have. */
 export type DialectQuery = { call: QueryRequest; hasDepth: boolean };
 
 /** A parsed JSON body as one call. */
 export function parseDialectQuery(value: unknown): Parsed<DialectQuery> {
-  const known = knownFields(value, QUERY_FIELDS);
+  const known = knownFields(value, QUERY_FIELDS());
   if (!known.ok) return known;
   const { prompt, ...rest } = known.value.fields;
   const hasMessages = rest["messages"] !== undefined;
@@ -91,7 +100,7 @@ export function parseDialectQuery(value: unknown): Parsed<DialectQuery> {
 export const DIALECT_BATCH: BatchReading = { nativeOf: nativeBatch, promptOf: dialectPrompt };
 
 function nativeBatch(value: unknown): Parsed<unknown> {
-  const known = knownFields(value, BATCH_FIELDS);
+  const known = knownFields(value, BATCH_FIELDS());
   if (!known.ok) return known;
   const { fields } = known.value;
   if (fields["prompts"] === undefined && fields["items"] === undefined) return missing("prompts", "'prompts' list");
@@ -109,7 +118,7 @@ function knownFields(
   value: unknown,
   names: ReadonlySet<string>,
 ): Parsed<{ fields: Record<string, unknown>; hasDepth: boolean }> {
-  const read = envelope.safeParse(value);
+  const read = envelope().safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const fields = Object.entries(read.data).filter(([name, field]) => names.has(name) && !isMissing(name, field));
   return { ok: true, value: { fields: Object.fromEntries(fields), hasDepth: read.data.depth != null } };

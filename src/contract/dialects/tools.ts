@@ -4,27 +4,32 @@ import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { parseBatch, promptCall, type BatchRequest } from "../batch.ts";
 import { errorBody, invalid, type Parsed } from "../errors.ts";
 import { usageDocument } from "../query.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The request as documented. */
-export const dialectToolCall = z
-  .looseObject({
-    tool_name: z.string().meta({
-      pattern: "^[A-Za-z0-9_-]{1,64}$",
-      description: "`llm_batch`, or the name of a tool of the run",
-    }),
-    args: z.array(z.unknown()).optional(),
-    kwargs: z.record(z.string(), z.unknown()).optional(),
-  })
-  .meta({ id: "DialectToolCall" });
+export const dialectToolCall = atFirstUse(() =>
+  z
+    .looseObject({
+      tool_name: z.string().meta({
+        pattern: "^[A-Za-z0-9_-]{1,64}$",
+        description: "`llm_batch`, or the name of a tool of the run",
+      }),
+      args: z.array(z.unknown()).optional(),
+      kwargs: z.record(z.string(), z.unknown()).optional(),
+    })
+    .meta({ id: "DialectToolCall" }),
+);
 
 /** The answer: of `llm_batch` a list of texts, with what its failures were and what it cost. */
-export const dialectToolReply = z
-  .object({
-    result: z.unknown(),
-    errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
-    usage: usageDocument.optional(),
-  })
-  .meta({ id: "DialectToolReply" });
+export const dialectToolReply = atFirstUse(() =>
+  z
+    .object({
+      result: z.unknown(),
+      errors: z.array(z.union([errorBody().shape.error, z.null()])).optional(),
+      usage: usageDocument().optional(),
+    })
+    .meta({ id: "DialectToolReply" }),
+);
 
 /** A tool as it is called: Python's positional arguments, and those by name. */
 export type DialectToolCall = { name: string; args: readonly unknown[]; kwargs: Record<string, unknown> };

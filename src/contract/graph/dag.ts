@@ -60,129 +60,138 @@ import {
 } from "./run-if.ts";
 import { parseToolTask } from "./tool-task.ts";
 import { notifyOf, webhookField } from "../webhook.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
-const taskId = z
-  .string()
-  .min(1)
-  .max(TASK_ID_CHARS_MAX)
-  .regex(TASK_ID, "expected letters, digits, _, -, : and /")
-  .refine(
-    (id) => id !== ITEM_NAME,
-    'is "item", which references use for the element of a foreach; expected another id',
-  );
+const taskId = atFirstUse(() =>
+  z
+    .string()
+    .min(1)
+    .max(TASK_ID_CHARS_MAX)
+    .regex(TASK_ID, "expected letters, digits, _, -, : and /")
+    .refine(
+      (id) => id !== ITEM_NAME,
+      'is "item", which references use for the element of a foreach; expected another id',
+    ),
+);
 
 /** One of `tasks`. */
-export const dagTask = strictFields({
-  id: taskId.meta({ description: "Distinct in its graph; references name it" }),
-  ...contentFields,
-  ...callSettingsFields,
-  tool: toolName.optional().meta({
-    description: "A tool of the run, which the task calls instead of a model. Its output is the tool's result",
-  }),
-  input: z.unknown().optional().meta({
-    description: "What the tool gets, any JSON value; default `{}`. Its texts may have references",
-  }),
-  dependencies: z.array(z.string()).optional().meta({
-    description: "Ids of tasks that must end first. References in the prompt add theirs",
-  }),
-  foreach: z.string().optional().meta({
-    description:
-      "`{{id.output.json.path}}`: one slot per element of that array. `{{id.outputs}}`: one per output of another `foreach` task, which starts as soon as that output is there",
-  }),
-  max_items: z
-    .int()
-    .min(1)
-    .max(GRAPH_SLOTS_MAX)
-    .optional()
-    .meta({
-      description: `Most elements of a \`foreach\` over an array; default ${FOREACH_ITEMS_DEFAULT}. A quote counts them all`,
+export const dagTask = atFirstUse(() =>
+  strictFields({
+    id: taskId().meta({ description: "Distinct in its graph; references name it" }),
+    ...contentFields(),
+    ...callSettingsFields(),
+    tool: toolName().optional().meta({
+      description: "A tool of the run, which the task calls instead of a model. Its output is the tool's result",
     }),
-  run_if: runIf.optional().meta({
-    description:
-      "Which ended dependencies let it start: `all_success` (default), `any`, `always`, a share of their slots that completed, or a condition on outputs. Else it is `skipped`",
-  }),
-  likely: z.boolean().optional().meta({
-    description:
-      "Whether the condition of its `run_if` is likely to hold: with `speculate`, its call is made before that is known. Default false",
-  }),
-  max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().meta({
-    description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
-  }),
-  fallback: z
-    .string()
-    .max(FALLBACK_CHARS_MAX)
-    .optional()
-    .meta({ description: "Text that counts as its output if it fails" }),
-  alternatives: z.array(alternative).max(TASK_ALTERNATIVES_MAX).optional().meta({
-    description:
-      "Ids of tasks that start, one after another, only if it fails, until one completes in its place. With `when`, only where a condition on outputs holds",
-  }),
-  context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().meta({
-    description: "Most characters of each output that is inserted into its prompt",
-  }),
-  tier: tierName,
-  phase: label.optional(),
-  estimated_duration_ms: z
-    .int()
-    .min(0)
-    .max(DEADLINE_MS_MAX)
-    .optional()
-    .meta({
-      description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
+    input: z.unknown().optional().meta({
+      description: "What the tool gets, any JSON value; default `{}`. Its texts may have references",
     }),
-}).meta({ id: "DagTask", ...exactlyOneOf([["prompt"], ["messages"], ["tool"]]) });
-type DagTaskInput = z.infer<typeof dagTask>;
+    dependencies: z.array(z.string()).optional().meta({
+      description: "Ids of tasks that must end first. References in the prompt add theirs",
+    }),
+    foreach: z.string().optional().meta({
+      description:
+        "`{{id.output.json.path}}`: one slot per element of that array. `{{id.outputs}}`: one per output of another `foreach` task, which starts as soon as that output is there",
+    }),
+    max_items: z
+      .int()
+      .min(1)
+      .max(GRAPH_SLOTS_MAX)
+      .optional()
+      .meta({
+        description: `Most elements of a \`foreach\` over an array; default ${FOREACH_ITEMS_DEFAULT}. A quote counts them all`,
+      }),
+    run_if: runIf().optional().meta({
+      description:
+        "Which ended dependencies let it start: `all_success` (default), `any`, `always`, a share of their slots that completed, or a condition on outputs. Else it is `skipped`",
+    }),
+    likely: z.boolean().optional().meta({
+      description:
+        "Whether the condition of its `run_if` is likely to hold: with `speculate`, its call is made before that is known. Default false",
+    }),
+    max_retries: z.int().min(0).max(TASK_RETRIES_MAX).optional().meta({
+      description: "Retries after a transient failure; default: the upstream's `max_attempts` - 1",
+    }),
+    fallback: z
+      .string()
+      .max(FALLBACK_CHARS_MAX)
+      .optional()
+      .meta({ description: "Text that counts as its output if it fails" }),
+    alternatives: z.array(alternative()).max(TASK_ALTERNATIVES_MAX).optional().meta({
+      description:
+        "Ids of tasks that start, one after another, only if it fails, until one completes in its place. With `when`, only where a condition on outputs holds",
+    }),
+    context_limit_chars: z.int().min(1).max(CONTEXT_LIMIT_CHARS_MAX).optional().meta({
+      description: "Most characters of each output that is inserted into its prompt",
+    }),
+    tier: tierName(),
+    phase: label.optional(),
+    estimated_duration_ms: z
+      .int()
+      .min(0)
+      .max(DEADLINE_MS_MAX)
+      .optional()
+      .meta({
+        description: `For the critical path; default ${TASK_DURATION_MS_DEFAULT}`,
+      }),
+  }).meta({ id: "DagTask", ...exactlyOneOf([["prompt"], ["messages"], ["tool"]]) }),
+);
+type DagTaskInput = z.infer<ReturnType<typeof dagTask>>;
 
-const dagOptions = strictFields({
-  inject: z.enum(["template", "markdown"]).optional().meta({
-    description:
-      "`template` (default): outputs replace references. `markdown`: also, the outputs of all dependencies stand before the prompt as `## Result from id`",
+const dagOptions = atFirstUse(() =>
+  strictFields({
+    inject: z.enum(["template", "markdown"]).optional().meta({
+      description:
+        "`template` (default): outputs replace references. `markdown`: also, the outputs of all dependencies stand before the prompt as `## Result from id`",
+    }),
+    on_error: z.enum(["continue", "abort"]).optional().meta({
+      description: "`abort`: after the first task that failed, no further one starts; default `continue`",
+    }),
+    schedule: z.enum(["critical_path", "fifo", "weight"]).optional().meta({
+      description:
+        "Which ready task starts first: that with the longest rest (default), the first in the list, or by weight",
+    }),
+    concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
+    include: callSettingsFields().include,
   }),
-  on_error: z.enum(["continue", "abort"]).optional().meta({
-    description: "`abort`: after the first task that failed, no further one starts; default `continue`",
-  }),
-  schedule: z.enum(["critical_path", "fifo", "weight"]).optional().meta({
-    description:
-      "Which ready task starts first: that with the longest rest (default), the first in the list, or by weight",
-  }),
-  concurrency: z.int().min(1).max(PARALLEL_MAX).optional(),
-  include: callSettingsFields.include,
-});
+);
 
-const { dedupe, ...graphRulesFields } = callRulesFields;
+const { dedupe, ...graphRulesFields } = callRulesFields();
 // What a call of a graph sends is known when it starts, too late for a key of equal calls.
 void dedupe;
 
-export const dagBody = strictFields({
-  tasks: z.array(dagTask).min(1).max(GRAPH_TASKS_MAX),
-  dependencies: z.record(z.string(), z.array(z.string())).optional().meta({
-    description: 'Dependencies by task, beside those that the tasks name: `{"c": ["a", "b"]}`',
-  }),
-  options: dagOptions.optional(),
-  ...callSettingsFields,
-  ...graphRulesFields,
-  on_exhausted: onExhausted.optional(),
-  at_least: atLeast.optional().meta({
-    description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
-  }),
-  webhook: webhookField.optional(),
-  ...ruleFields,
-  speculate: strictFields({
-    max_usd: z.number().positive().meta({
-      description: "What early calls may cost in all whose tasks do not start after all, USD",
+export const dagBody = atFirstUse(() =>
+  strictFields({
+    tasks: z.array(dagTask()).min(1).max(GRAPH_TASKS_MAX),
+    dependencies: z.record(z.string(), z.array(z.string())).optional().meta({
+      description: 'Dependencies by task, beside those that the tasks name: `{"c": ["a", "b"]}`',
     }),
-  })
-    .optional()
-    .meta({
-      description: "Makes the calls of `likely` tasks before their conditions are known. Absent = none is made early",
+    options: dagOptions().optional(),
+    ...callSettingsFields(),
+    ...graphRulesFields,
+    on_exhausted: onExhausted().optional(),
+    at_least: atLeast().optional().meta({
+      description: "The share of the calls that must complete for the graph to end as `completed`; default: all",
     }),
-  tiers: tierMode,
-  aggregate: aggregate.optional(),
-  detach: z.boolean().optional().meta({
-    description: "Whether the graph continues after its client disconnects; default true. Read it at `/dag/:id`",
-  }),
-}).meta({ id: "Dag" });
+    webhook: webhookField().optional(),
+    ...ruleFields(),
+    speculate: strictFields({
+      max_usd: z.number().positive().meta({
+        description: "What early calls may cost in all whose tasks do not start after all, USD",
+      }),
+    })
+      .optional()
+      .meta({
+        description: "Makes the calls of `likely` tasks before their conditions are known. Absent = none is made early",
+      }),
+    tiers: tierMode(),
+    aggregate: aggregate().optional(),
+    detach: z.boolean().optional().meta({
+      description: "Whether the graph continues after its client disconnects; default true. Read it at `/dag/:id`",
+    }),
+  }).meta({ id: "Dag" }),
+);
 
 /** A task as src/run/graph reads it, with its call; null = the default. */
 export type DagTask = {
@@ -246,7 +255,7 @@ export function parseDag(value: unknown): Parsed<DagRequest> {
 export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
   const excess = excessOf(value);
   if (excess !== null) return excess;
-  const read = dagBody.safeParse(value);
+  const read = dagBody().safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   const { tasks: inputs, dependencies = {}, options = {}, detach } = read.data;
   const sent = { ...read.data, include: options.include ?? read.data.include };
@@ -280,7 +289,7 @@ export function* dagParsing(value: unknown): Sliced<Parsed<DagRequest>> {
 }
 
 /** The rules over the results of the graph. */
-function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "rules" | "aggregate">> {
+function judgedOf(sent: z.infer<ReturnType<typeof dagBody>>): Parsed<Pick<DagRequest, "rules" | "aggregate">> {
   const rules = askedRules(sent);
   if (!rules.ok) return rules;
   const combined = parseAggregate(sent.aggregate);
@@ -293,16 +302,16 @@ function judgedOf(sent: z.infer<typeof dagBody>): Parsed<Pick<DagRequest, "rules
 /** Call settings as a client sent them, by the names of their fields. */
 export type SentSettings = Readonly<Record<string, unknown>>;
 
-const settingsSchema = z.object(callSettingsFields);
+const settingsSchema = atFirstUse(() => z.object(callSettingsFields()));
 
 /** Stored settings as the input that they were. Throws if they are none: what is stored was read before. */
-export function settingsInput(sent: SentSettings): z.infer<typeof settingsSchema> {
-  return settingsSchema.parse(sent);
+export function settingsInput(sent: SentSettings): z.infer<ReturnType<typeof settingsSchema>> {
+  return settingsSchema().parse(sent);
 }
 
 function sentSettings(read: Readonly<Record<string, unknown>>): SentSettings {
   return Object.fromEntries(
-    Object.keys(callSettingsFields).flatMap((name) => (read[name] === undefined ? [] : [[name, read[name]]])),
+    Object.keys(callSettingsFields()).flatMap((name) => (read[name] === undefined ? [] : [[name, read[name]]])),
   );
 }
 
@@ -310,7 +319,7 @@ function sentSettings(read: Readonly<Record<string, unknown>>): SentSettings {
 export function parsePlanTask(value: unknown): Parsed<DagTask> {
   const excess = edgeExcess([value]);
   if (excess !== null) return excess;
-  const read = dagTask.safeParse(value);
+  const read = dagTask().safeParse(value);
   if (!read.success) return { ok: false, reason: zodReason(read.error) };
   return taskOf(read.data, SETTINGS_DEFAULT, (field) => field);
 }

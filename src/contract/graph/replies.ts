@@ -76,11 +76,11 @@ const taskDocument = atFirstUse(() =>
       .array(z.string().nullable())
       .optional()
       .meta({ description: "Of a `foreach`: the outputs in the order of its elements, null for those that failed" }),
-    json: answerJson.meta({
+    json: answerJson().meta({
       description:
         "Of a task with a `schema`: its output as JSON; of a `foreach` those of its outputs, null for the failed",
     }),
-    message: answerParts.message,
+    message: answerParts().message,
     messages: z
       .array(z.union([z.looseObject({}), z.null()]))
       .optional()
@@ -91,23 +91,23 @@ const taskDocument = atFirstUse(() =>
       .union([z.record(z.string(), z.unknown()), z.array(z.unknown())])
       .optional()
       .meta({ description: "With `include`: the log probabilities; of a `foreach` a list of them" }),
-    transcript: answerParts.transcript,
+    transcript: answerParts().transcript,
     transcripts: z
       .array(z.unknown())
       .optional()
       .meta({ description: "Of a `foreach`: those of its elements, null for the others" }),
-    ...toolUseFields,
-    errors: z.array(z.union([errorBody.shape.error, z.null()])).optional(),
+    ...toolUseFields(),
+    errors: z.array(z.union([errorBody().shape.error, z.null()])).optional(),
     status: z.enum(["queued", "running", "completed", "partial", "failed", "skipped", "cancelled"]).meta({
       description: "`partial`: some elements of a `foreach` completed",
     }),
-    error: z.union([errorBody.shape.error, z.null()]).meta({
+    error: z.union([errorBody().shape.error, z.null()]).meta({
       description:
         "The first error of its calls. A task with `fallback` completed: the error says why the fallback was used",
     }),
     duration_ms: z.number().nullable().meta({ description: "Duration of its call, of the longest of a `foreach`" }),
     // A union: `nullable()` of a named schema is written as one that null does not fit.
-    usage: z.union([usageDocument, z.null()]),
+    usage: z.union([usageDocument(), z.null()]),
     attempts: z.int(),
     model: z.string().nullable().optional(),
     slots: z.int().optional().meta({ description: "Of a `foreach`: how many calls it has" }),
@@ -122,11 +122,11 @@ const ids = z.array(z.string());
 
 /** The answer of a graph, which may still be running. */
 export const graphReply = atFirstUse(() =>
-  batchReply
+  batchReply()
     .pick({ status: true, usage: true, effective_parallel: true, created_at: true, ended_at: true })
-    .extend(batchReply.pick({ aggregation: true, escalations: true, warnings: true, notes: true }).shape)
-    .extend(stopReplyFields)
-    .extend({ speculation: speculationReply.optional() })
+    .extend(batchReply().pick({ aggregation: true, escalations: true, warnings: true, notes: true }).shape)
+    .extend(stopReplyFields())
+    .extend({ speculation: speculationReply().optional() })
     .extend({
       id: z.string(),
       object: z.literal("graph"),
@@ -153,13 +153,13 @@ export const graphReply = atFirstUse(() =>
       failed: ids,
       skipped: ids,
       cancelled: ids,
-      metrics: batchReply.shape.metrics.extend({
+      metrics: batchReply().shape.metrics.extend({
         critical_path_ms: z.number().meta({
           description: "Duration of the longest chain of calls: the graph could not have ended sooner",
         }),
       }),
       count: z.int(),
-      counts: slotCounts,
+      counts: slotCounts(),
     })
     .meta({ id: "Graph" }),
 );
@@ -181,7 +181,7 @@ export const graphOutline = atFirstUse(() =>
           first: z.int().meta({ description: "Index of its first call in the group, as the log names it" }),
           slots: z.int().meta({ description: "Indexes of its calls: 1, or the most that a `foreach` may have" }),
           dependencies: z.array(place).meta({ description: "Tasks that must end first" }),
-          run_if: runIf.optional().meta({ description: "Which of these let it start; absent: `all_success`" }),
+          run_if: runIf().optional().meta({ description: "Which of these let it start; absent: `all_success`" }),
           alternatives: z.array(place).optional().meta({ description: "Tasks that are tried in turn if it fails" }),
           alternative_of: place.optional().meta({ description: "The task that it replaces" }),
           follows: place.optional().meta({

@@ -22,7 +22,7 @@ export function parseToolTask(
   path: FieldPath,
 ): Parsed<ParsedCall> {
   const { tool: name, input = {} } = sent;
-  const wrong = ["prompt", "messages", ...Object.keys(callSettingsFields)].find(
+  const wrong = ["prompt", "messages", ...Object.keys(callSettingsFields())].find(
     (field) => sent[field] !== undefined && !TOOL_SETTINGS.has(field),
   );
   if (wrong !== undefined) return invalid(path(wrong), "is about a model, and the task calls a tool; leave it out");

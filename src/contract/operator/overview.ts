@@ -44,11 +44,13 @@ export const overviewDocument = atFirstUse(() =>
 );
 export type OverviewDocument = z.infer<ReturnType<typeof overviewDocument>>;
 
-export const overviewQuery = strictFields({
-  since: z.iso
-    .datetime({ offset: true })
-    .optional()
-    .meta({
-      description: `Default: the beginning of the day, UTC. What is older than ${OVERVIEW_HOURS} hours is not known`,
-    }),
-});
+export const overviewQuery = atFirstUse(() =>
+  strictFields({
+    since: z.iso
+      .datetime({ offset: true })
+      .optional()
+      .meta({
+        description: `Default: the beginning of the day, UTC. What is older than ${OVERVIEW_HOURS} hours is not known`,
+      }),
+  }),
+);

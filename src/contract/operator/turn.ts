@@ -6,7 +6,7 @@ import { atFirstUse } from "../at-first-use.ts";
 const turnLook = atFirstUse(() =>
   z
     .object({
-      status: runStatus,
+      status: runStatus(),
       queued: z.int().meta({ description: "Calls that may start, and wait for a permit, the budget or a key" }),
       delayed: z.int().meta({ description: "Calls that wait for a time, such as a retry" }),
       in_flight: z.int(),

@@ -91,7 +91,7 @@ export const calls = family("Calls", {
           "One result per call in input order, after all have ended or streamed as each ends; the estimate if `quote=1`",
         headers: replayed,
         content: {
-          "application/json": { schema: z.union([batchReply, quoteReply]) },
+          "application/json": { schema: () => z.union([batchReply(), quoteReply()]) },
           ...slotStreams,
         },
       },
@@ -146,7 +146,7 @@ export const calls = family("Calls", {
           "The plan, or the plans, with what became of them; with `stream` the graph, whole or streamed as its tasks end",
         headers: replayed,
         content: {
-          "application/json": { schema: () => z.union([planReply, graphReply()]) },
+          "application/json": { schema: () => z.union([planReply(), graphReply()]) },
           ...slotStreams,
         },
       },
@@ -163,7 +163,7 @@ export const calls = family("Calls", {
         description: "The new group with all its results, after its end or streamed as each call ends",
         headers: replayed,
         content: {
-          "application/json": { schema: () => z.union([batchReply, graphReply()]) },
+          "application/json": { schema: () => z.union([batchReply(), graphReply()]) },
           ...slotStreams,
         },
       },

@@ -39,7 +39,7 @@ const single = (summary: string) => ({
   request: jsonBody(dialectQuery),
   replies: {
     200: json(
-      queryReply.or(dialectErrorBody),
+      () => queryReply().or(dialectErrorBody()),
       "The answer; or the error, if the client of this route expects errors with status 200",
     ),
   },
@@ -53,7 +53,7 @@ const list = (summary: string) => ({
   request: jsonBody(dialectBatch),
   replies: {
     200: json(
-      batchReply.or(dialectErrorBody),
+      () => batchReply().or(dialectErrorBody()),
       "One result per prompt in input order; or the error, if the client of this route expects errors with status 200",
     ),
   },

@@ -1,5 +1,6 @@
 /** Routes of groups that are running or have ended. */
 import * as z from "zod";
+import { atFirstUse } from "../at-first-use.ts";
 import { batchReply } from "../batch.ts";
 import { cancelGroupsBody, cancelGroupsReply } from "../cancel-groups.ts";
 import { graphOutline, graphReply } from "../graph/replies.ts";
@@ -9,9 +10,9 @@ import { GRAPH_ID, asText, idParameter, json, jsonBody, slotStreams, whole } fro
 import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
 
 /** The state of a group after it was cancelled, or if it had already ended. */
-const stoppedGroup = z
-  .object({ ...runningGroup.shape, ended_at: z.iso.datetime().nullable() })
-  .meta({ id: "StoppedGroup" });
+const stoppedGroup = atFirstUse(() =>
+  z.object({ ...runningGroup().shape, ended_at: z.iso.datetime().nullable() }).meta({ id: "StoppedGroup" }),
+);
 
 const indexParameter = {
   name: "index",
@@ -59,7 +60,7 @@ export const groups = family("Groups", {
       200: {
         description: "The graph; as a stream, each task as it ends",
         content: {
-          "application/json": { schema: () => z.union([graphReply(), runningGroup, batchReply]) },
+          "application/json": { schema: () => z.union([graphReply(), runningGroup(), batchReply()]) },
           ...slotStreams,
         },
       },
@@ -93,7 +94,7 @@ export const groups = family("Groups", {
       200: {
         description: "The group. A group that has ended is also available as a stream, if `Accept` names one",
         content: {
-          "application/json": { schema: () => z.union([runningGroup, batchReply, graphReply()]) },
+          "application/json": { schema: () => z.union([runningGroup(), batchReply(), graphReply()]) },
           ...slotStreams,
         },
       },
@@ -131,7 +132,7 @@ export const groups = family("Groups", {
         description: "Markdown tables, or JSON if `Accept` or `format` names it",
         content: {
           ...asText("", "text/markdown").content,
-          "application/json": { schema: z.union([reportDocument, z.looseObject({})]) },
+          "application/json": { schema: () => z.union([reportDocument(), z.looseObject({})]) },
         },
       },
     },

@@ -4,48 +4,53 @@ import { appendedReply, clientEvent } from "../events.ts";
 import { CLIENT_EVENTS_PER_POST_MAX, LOG_BODY_BYTES_MAX } from "../../limits.ts";
 import { asText, eventStream, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The fields that every line of a log has; the others depend on its `event_type`. */
-export const logLine = z
-  .looseObject({
-    seq: z.int().min(1).meta({ description: "Number of the event in the run, from 1 without gaps" }),
-    ts: z.iso.datetime(),
-    run_id: z.string(),
-    parent_run_id: z.string().nullable(),
-    parallel_group_id: z.string().nullable(),
-    depth: z.int(),
-    step: z.int().nullable(),
-    event_type: z.string().meta({
-      description:
-        "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
-        "slots_cancelled, slot_skipped, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
-        "run_closed, or the type of a client's own event",
-    }),
-  })
-  .meta({ id: "LogLine" });
+export const logLine = atFirstUse(() =>
+  z
+    .looseObject({
+      seq: z.int().min(1).meta({ description: "Number of the event in the run, from 1 without gaps" }),
+      ts: z.iso.datetime(),
+      run_id: z.string(),
+      parent_run_id: z.string().nullable(),
+      parallel_group_id: z.string().nullable(),
+      depth: z.int(),
+      step: z.int().nullable(),
+      event_type: z.string().meta({
+        description:
+          "run_opened, group_started, attempt_started, attempt_ended, retry_scheduled, throttled, slot_completed, " +
+          "slots_cancelled, slot_skipped, confirmation_awaited, group_confirmed, group_paused, group_resumed, group_completed, budget_refused, escalated, overrun, tool_called, child_opened, child_closed, credit_lost, " +
+          "run_closed, or the type of a client's own event",
+      }),
+    })
+    .meta({ id: "LogLine" }),
+);
 
 /** A trace in Chrome's JSON format. */
-const trace = z
-  .object({
-    displayTimeUnit: z.literal("ms"),
-    traceEvents: z.array(
-      z.looseObject({
-        ph: z.enum(["b", "e", "i", "C", "M"]),
-        name: z.string(),
-        pid: z.int(),
-        tid: z.int(),
-        ts: z.number().meta({ description: "Microseconds since 1970" }),
-      }),
-    ),
-  })
-  .meta({ id: "Trace" });
+const trace = atFirstUse(() =>
+  z
+    .object({
+      displayTimeUnit: z.literal("ms"),
+      traceEvents: z.array(
+        z.looseObject({
+          ph: z.enum(["b", "e", "i", "C", "M"]),
+          name: z.string(),
+          pid: z.int(),
+          tid: z.int(),
+          ts: z.number().meta({ description: "Microseconds since 1970" }),
+        }),
+      ),
+    })
+    .meta({ id: "Trace" }),
+);
 
 const after = whole("after", "`seq` of the last event that the reader has; the response starts after it", {
   minimum: 0,
 });
 
 const added = {
-  request: jsonBody(z.union([clientEvent, z.array(clientEvent).max(CLIENT_EVENTS_PER_POST_MAX)])),
+  request: jsonBody(() => z.union([clientEvent(), z.array(clientEvent()).max(CLIENT_EVENTS_PER_POST_MAX)])),
   replies: { 201: json(appendedReply, "The events are stored") },
 };
 

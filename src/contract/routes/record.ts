@@ -68,7 +68,7 @@ export type Body = {
   bound: number;
 };
 
-type NoBody = { request?: { query: z.ZodObject }; bound?: undefined };
+type NoBody = { request?: { query: () => z.ZodObject }; bound?: undefined };
 
 export type RouteRecord = {
   /** Whose credential it needs; null = none. */

@@ -32,19 +32,20 @@ import {
   whole,
 } from "./parts.ts";
 import { CLIENTS, family, type Shown } from "./record.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const opaque = z.looseObject({});
 
-const listed = z.looseObject({ object: z.literal("list"), data: z.array(opaque) });
+const listed = atFirstUse(() => z.looseObject({ object: z.literal("list"), data: z.array(opaque) }));
 
 /** `own`: the form of the gateway's own errors on a route that also relays the upstream's. */
-const relayed = (own: z.ZodType) =>
-  json(z.union([own, relayedErrorBody]), "The gateway's refusal, or the upstream's own error");
+const relayed = (own: () => z.ZodType) =>
+  json(() => z.union([own(), relayedErrorBody()]), "The gateway's refusal, or the upstream's own error");
 
 /** A call whose body and answer are relayed byte for byte. */
 const passed = (
   summary: string,
-  { body, streams = false, own = errorBody }: { body: Shown; streams?: boolean; own?: z.ZodType },
+  { body, streams = false, own = errorBody }: { body: Shown; streams?: boolean; own?: () => z.ZodType },
 ) => ({
   auth: CLIENTS,
   guide: "docs/v1.md" as const,
@@ -93,28 +94,34 @@ const sameBatch = header("idempotency-key", "A repeated request with the same ke
 });
 
 const time = z.string().nullable();
-const messageBatchObject = z.looseObject({
-  id: z.string(),
-  type: z.literal("message_batch"),
-  processing_status: z.enum(["in_progress", "canceling", "ended"]),
-  request_counts: z.record(z.enum(["processing", "succeeded", "errored", "canceled", "expired"]), z.int()),
-  created_at: z.string(),
-  expires_at: z.string(),
-  ended_at: time,
-  cancel_initiated_at: time,
-  archived_at: time,
-  results_url: z.string().nullable(),
-});
-const messageBatchPage = z.looseObject({
-  data: z.array(messageBatchObject),
-  has_more: z.boolean(),
-  first_id: z.string().nullable(),
-  last_id: z.string().nullable(),
-});
-const messageBatchDeleted = z.looseObject({ id: z.string(), type: z.literal("message_batch_deleted") });
+const messageBatchObject = atFirstUse(() =>
+  z.looseObject({
+    id: z.string(),
+    type: z.literal("message_batch"),
+    processing_status: z.enum(["in_progress", "canceling", "ended"]),
+    request_counts: z.record(z.enum(["processing", "succeeded", "errored", "canceled", "expired"]), z.int()),
+    created_at: z.string(),
+    expires_at: z.string(),
+    ended_at: time,
+    cancel_initiated_at: time,
+    archived_at: time,
+    results_url: z.string().nullable(),
+  }),
+);
+const messageBatchPage = atFirstUse(() =>
+  z.looseObject({
+    data: z.array(messageBatchObject()),
+    has_more: z.boolean(),
+    first_id: z.string().nullable(),
+    last_id: z.string().nullable(),
+  }),
+);
+const messageBatchDeleted = atFirstUse(() =>
+  z.looseObject({ id: z.string(), type: z.literal("message_batch_deleted") }),
+);
 
 /** A route of message batches. */
-const messageBatch = (summary: string, reply: z.ZodType) => ({
+const messageBatch = (summary: string, reply: Shown) => ({
   auth: CLIENTS,
   guide: "docs/message-batches.md" as const,
   summary,

@@ -4,11 +4,12 @@ import type { Parsed } from "../errors.ts";
 import { atLeastRule } from "./at-least.ts";
 import type { AskedRules, NamedRule } from "./rule.ts";
 import { stopFields, stopRule } from "./stop-when.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** Their fields that mean the same for a batch and a graph. */
-export const ruleFields = { ...stopFields };
+export const ruleFields = atFirstUse(() => ({ ...stopFields() }));
 
-type Sent = z.infer<z.ZodObject<typeof ruleFields>> & Parameters<typeof atLeastRule.read>[0];
+type Sent = z.infer<z.ZodObject<ReturnType<typeof ruleFields>>> & Parameters<typeof atLeastRule.read>[0];
 
 const RULES: readonly NamedRule<Sent>[] = [stopRule, atLeastRule];
 

@@ -6,18 +6,22 @@ import { tryParse } from "../../text/json/parse.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
-const condition = strictFields({
-  json: z
-    .string()
-    .max(2 * NAME_CHARS_MAX)
-    .meta({
-      description: "A condition on a value in the answer's JSON: `$.confidence < 0.7`. It holds also if there is none",
-    }),
-});
+const condition = atFirstUse(() =>
+  strictFields({
+    json: z
+      .string()
+      .max(2 * NAME_CHARS_MAX)
+      .meta({
+        description:
+          "A condition on a value in the answer's JSON: `$.confidence < 0.7`. It holds also if there is none",
+      }),
+  }),
+);
 
 /** The fields of a call that goes to several models. */
-export const cascadeFields = {
+export const cascadeFields = atFirstUse(() => ({
   models: z.array(label).min(2).max(CASCADE_MODELS_MAX).optional().meta({
     description:
       "In place of `model`: the models to ask, one after another. The next is asked if `escalate_on` stops the answer of the one before. See docs/cascades.md",
@@ -25,27 +29,29 @@ export const cascadeFields = {
   escalate_on: z
     .union([
       z
-        .array(z.union([z.enum(GATES), condition]))
+        .array(z.union([z.enum(GATES), condition()]))
         .min(1)
         .max(GATES.length + 1),
-      condition,
+      condition(),
     ])
     .optional()
     .meta({
       description: `What of an answer sends the call to the next of \`models\`; default \`${JSON.stringify(GATES)}\``,
     }),
-};
+}));
 
 /** What became of a call with `models`, in each answer that shows a call. */
-export const stepsDocument = z
-  .array(z.object({ model: z.string(), outcome: z.string(), attempts: z.int(), cost: z.number() }))
-  .optional()
-  .meta({
-    description:
-      "Of a call with `models` that went on to another one: each model that it was sent to, why it went on (`outcome`), and what that cost",
-  });
+export const stepsDocument = atFirstUse(() =>
+  z
+    .array(z.object({ model: z.string(), outcome: z.string(), attempts: z.int(), cost: z.number() }))
+    .optional()
+    .meta({
+      description:
+        "Of a call with `models` that went on to another one: each model that it was sent to, why it went on (`outcome`), and what that cost",
+    }),
+);
 
-type Sent = z.infer<z.ZodObject<typeof cascadeFields>>;
+type Sent = z.infer<z.ZodObject<ReturnType<typeof cascadeFields>>>;
 
 /** The models after the first. `before`: the gates that the call inherits. */
 export function cascadeOf(models: readonly string[], before: Cascade | undefined): Cascade {

@@ -5,32 +5,35 @@ import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../lim
 import { agreeField, COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The field as it is documented. */
-export const samplesField = strictFields({
-  min: z
-    .int()
-    .min(2)
-    .max(SAMPLES_MAX)
-    .optional()
-    .meta({ description: `Answers that must have voted; default ${SAMPLES_MIN_DEFAULT}` }),
-  max: z
-    .int()
-    .min(2)
-    .max(SAMPLES_MAX)
-    .optional()
-    .meta({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
-  ...agreeField,
-  ...comparisonFields,
-}).meta({
-  id: "Samples",
-  ...COMPARED,
-  description:
-    "The call is made `min` times, then until a share of `agree` of its answers is the same, `max` times at most. A failed sample is no vote",
-});
+export const samplesField = atFirstUse(() =>
+  strictFields({
+    min: z
+      .int()
+      .min(2)
+      .max(SAMPLES_MAX)
+      .optional()
+      .meta({ description: `Answers that must have voted; default ${SAMPLES_MIN_DEFAULT}` }),
+    max: z
+      .int()
+      .min(2)
+      .max(SAMPLES_MAX)
+      .optional()
+      .meta({ description: `Most times that the call is made; default ${SAMPLES_MAX_DEFAULT}` }),
+    ...agreeField(),
+    ...comparisonFields(),
+  }).meta({
+    id: "Samples",
+    ...COMPARED,
+    description:
+      "The call is made `min` times, then until a share of `agree` of its answers is the same, `max` times at most. A failed sample is no vote",
+  }),
+);
 
 /** What an answer shows of its call's samples. */
-export const sampledFields = {
+export const sampledFields = atFirstUse(() => ({
   decided: z.boolean().optional().meta({ description: "Of a call with `samples`: whether enough of them agree" }),
   samples: z
     .object({
@@ -42,10 +45,10 @@ export const sampledFields = {
     })
     .optional()
     .meta({ description: "How often the call was made, and what its answers were; most frequent first" }),
-};
+}));
 
 /** The samples that a request names at `path`. */
-export function samplingOf(sent: z.infer<typeof samplesField>, path: string): Parsed<Sampling> {
+export function samplingOf(sent: z.infer<ReturnType<typeof samplesField>>, path: string): Parsed<Sampling> {
   const { min = SAMPLES_MIN_DEFAULT, max = Math.max(min, SAMPLES_MAX_DEFAULT), agree = 0.75 } = sent;
   if (max < min) return invalid(`${path}.max`, `expected at least min (${min})`);
   const comparison = comparisonOf(sent, path);

@@ -2,14 +2,15 @@
 import * as z from "zod";
 import { TOOL_TURNS_DEFAULT, TOOL_TURNS_MAX, TOOLS_PER_RUN_MAX } from "../../limits.ts";
 import { toolName } from "../tools.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const NAMES =
   'expected names of tools that the run has; put definitions of functions in params: {"params": {"tools": …}}';
 
 /** A name, or what to do with a definition: chat completions have these under the same field. */
-const named = z.string({ error: NAMES }).pipe(toolName);
+const named = z.string({ error: NAMES }).pipe(toolName());
 
-export const toolUseSettings = {
+export const toolUseSettings = atFirstUse(() => ({
   tools: z.array(named, { error: NAMES }).min(1).max(TOOLS_PER_RUN_MAX).optional().meta({
     description:
       "Names of tools that the run has, with `parameters`: the model is offered them, and while its answers ask for them the gateway calls them and asks it again. See docs/tools.md",
@@ -22,12 +23,12 @@ export const toolUseSettings = {
     .meta({
       description: `Most answers of a model that uses \`tools\`; default ${TOOL_TURNS_DEFAULT}. Each is an attempt with a reservation of its own`,
     }),
-};
+}));
 
 /** What an answer shows of a call whose model may use tools. */
-export const toolUseFields = {
+export const toolUseFields = atFirstUse(() => ({
   turns: z.int().optional().meta({ description: "Of a call with `tools`: how many answers its model has given" }),
   tool_calls: z.record(z.string(), z.int()).optional().meta({
     description: "Of a call with `tools`: how often the gateway has called each of them",
   }),
-};
+}));

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { ROUTES_PER_SLICE } from "../../limits.ts";
 import type { Sliced } from "../../text/bytes/slices.ts";
+import { atFirstUse } from "../../contract/at-first-use.ts";
 
 /** A JSON schema. The page ignores keywords that are not listed here. */
 export type Schema = {
@@ -55,56 +56,64 @@ const schema: z.ZodType<Schema> = z.lazy(() =>
   }),
 );
 
-const content = z.record(z.string(), z.object({ schema: schema.optional() })).optional();
+const content = atFirstUse(() => z.record(z.string(), z.object({ schema: schema.optional() })).optional());
 
-const parameter = z.object({
-  name: z.string(),
-  in: z.string(),
-  required: z.boolean().optional(),
-  description: text,
-  schema: schema.optional(),
-});
-export type Parameter = z.infer<typeof parameter>;
+const parameter = atFirstUse(() =>
+  z.object({
+    name: z.string(),
+    in: z.string(),
+    required: z.boolean().optional(),
+    description: text,
+    schema: schema.optional(),
+  }),
+);
+export type Parameter = z.infer<ReturnType<typeof parameter>>;
 
-const answer = z.object({
-  description: z.string(),
-  headers: z.record(z.string(), z.object({ description: text })).optional(),
-  content,
-});
-export type Answer = z.infer<typeof answer>;
+const answer = atFirstUse(() =>
+  z.object({
+    description: z.string(),
+    headers: z.record(z.string(), z.object({ description: text })).optional(),
+    content: content(),
+  }),
+);
+export type Answer = z.infer<ReturnType<typeof answer>>;
 
-const operation = z.object({
-  tags: z.array(z.string()).optional(),
-  summary: text,
-  description: text,
-  parameters: z.array(parameter).optional(),
-  requestBody: z.object({ required: z.boolean().optional(), description: text, content }).optional(),
-  responses: z.record(z.string(), answer),
-  security: z.array(z.unknown()).optional(),
-  /** The guide in the source that explains the route. */
-  "x-guide": text,
-});
-export type Operation = z.infer<typeof operation>;
+const operation = atFirstUse(() =>
+  z.object({
+    tags: z.array(z.string()).optional(),
+    summary: text,
+    description: text,
+    parameters: z.array(parameter()).optional(),
+    requestBody: z.object({ required: z.boolean().optional(), description: text, content: content() }).optional(),
+    responses: z.record(z.string(), answer()),
+    security: z.array(z.unknown()).optional(),
+    /** The guide in the source that explains the route. */
+    "x-guide": text,
+  }),
+);
+export type Operation = z.infer<ReturnType<typeof operation>>;
 
-const info = z.object({ title: z.string(), version: z.string(), description: text });
-const outline = z.object({
-  info,
-  paths: z.record(z.string(), z.unknown()),
-  components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
-});
-const operations = z.record(z.string(), operation);
+const info = atFirstUse(() => z.object({ title: z.string(), version: z.string(), description: text }));
+const outline = atFirstUse(() =>
+  z.object({
+    info: info(),
+    paths: z.record(z.string(), z.unknown()),
+    components: z.object({ schemas: z.record(z.string(), z.unknown()) }),
+  }),
+);
+const operations = atFirstUse(() => z.record(z.string(), operation()));
 
 export type Reference = {
-  info: z.infer<typeof info>;
+  info: z.infer<ReturnType<typeof info>>;
   paths: Record<string, Record<string, Operation>>;
   components: { schemas: Record<string, Schema> };
 };
 
 /** Parses the document, in slices. Throws if it is malformed, which is a bug: the gateway generated it. */
 export function* referenceParsing(openApiText: string): Sliced<Reference> {
-  const { info, paths, components } = outline.parse(JSON.parse(openApiText));
+  const { info, paths, components } = outline().parse(JSON.parse(openApiText));
   yield;
-  const parsed = yield* parsing(paths, operations);
+  const parsed = yield* parsing(paths, operations());
   return { info, paths: parsed, components: { schemas: yield* parsing(components.schemas, schema) } };
 }
 

@@ -16,7 +16,7 @@ export function offerTools(server: McpServer, ask: Ask): void {
     "llm_query",
     {
       description: "Asks a language model once. With a schema the answer is JSON that fits it.",
-      inputSchema: MCP_ARGUMENTS.llm_query,
+      inputSchema: MCP_ARGUMENTS().llm_query,
       ...spends,
     },
     async (args) => resultOf(await ask("/query", args), (answer) => String(answer["text"])),
@@ -26,7 +26,7 @@ export function offerTools(server: McpServer, ask: Ask): void {
     {
       description:
         "Asks a language model many independent prompts at once; the answers come in order. A failed prompt does not affect the others: its place has its error.",
-      inputSchema: MCP_ARGUMENTS.llm_batch,
+      inputSchema: MCP_ARGUMENTS().llm_batch,
       ...spends,
     },
     async (args) => batchResult(await ask("/batch", args)),
@@ -35,7 +35,7 @@ export function offerTools(server: McpServer, ask: Ask): void {
     "llm_map",
     {
       description: "Splits a long text and asks about each part at once; the answers come in the order of the parts.",
-      inputSchema: MCP_ARGUMENTS.llm_map,
+      inputSchema: MCP_ARGUMENTS().llm_map,
       ...spends,
     },
     async (args) => mapResult(args, ask),
@@ -44,14 +44,17 @@ export function offerTools(server: McpServer, ask: Ask): void {
     "budget",
     {
       description: "Shows what is left of the budget of this run, in US dollars, calls and tokens.",
-      inputSchema: MCP_ARGUMENTS.budget,
+      inputSchema: MCP_ARGUMENTS().budget,
       annotations: { readOnlyHint: true, openWorldHint: true },
     },
     async () => resultOf(await ask("/budget"), (answer) => JSON.stringify(answer)),
   );
 }
 
-async function mapResult(args: z.infer<typeof MCP_ARGUMENTS.llm_map>, ask: Ask): Promise<CallToolResult> {
+async function mapResult(
+  args: z.infer<ReturnType<typeof MCP_ARGUMENTS>["llm_map"]>,
+  ask: Ask,
+): Promise<CallToolResult> {
   const { text, context: named, size, by, overlap, ...call } = args;
   if ((text === undefined) === (named === undefined)) return failed("expected either text or context");
   let context: unknown = named;

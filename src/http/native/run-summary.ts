@@ -8,7 +8,7 @@ import type { StoredSummary } from "../../objects/methods/directory-api.ts";
  * has not said so.
  */
 export function shownSummary({ text, atMs }: StoredSummary, nowMs: number): ListedSummary | null {
-  const read = runSummary.safeParse(tryParse(text));
+  const read = runSummary().safeParse(tryParse(text));
   if (!read.success) return null;
   const summary = read.data;
   const isOver = nowMs >= Date.parse(summary.expires_at) && TAKES_CALLS.has(summary.status);

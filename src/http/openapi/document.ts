@@ -79,7 +79,7 @@ function* defining(): Sliced<Definitions> {
     }
   }
   // Routes return the log as text, so none of them refers to this schema.
-  return [{ type: "schema", schema: logLine }, ...registry.definitions];
+  return [{ type: "schema", schema: logLine() }, ...registry.definitions];
 }
 
 const METHODS = { GET: "get", POST: "post", PUT: "put", PATCH: "patch", DELETE: "delete" } as const satisfies Record<
@@ -94,7 +94,9 @@ function describe(heading: string, { name: _name, method, path, auth, ...record 
   const answers = Object.entries(replies).map(([status, reply]) => [status, shown(reply)] as const);
   return {
     ...words,
-    ...(request === undefined ? {} : { request: "body" in request ? { body: sent(request.body) } : request }),
+    ...(request === undefined
+      ? {}
+      : { request: "body" in request ? { body: sent(request.body) } : { query: request.query() } }),
     "x-guide": guide,
     method: METHODS[method],
     path: path.replace(/:(\w+)/g, "{$1}"),

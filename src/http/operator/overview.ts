@@ -13,7 +13,7 @@ import type { Handlers } from "../handler.ts";
 
 export const overviewHandlers = {
   "GET /overview": async (c) => {
-    const query = overviewQuery.safeParse(c.req.query());
+    const query = overviewQuery().safeParse(c.req.query());
     if (!query.success) throw new Refusal(zodReason(query.error));
     const nowMs = Date.now();
     const { since } = query.data;

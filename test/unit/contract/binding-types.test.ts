@@ -25,14 +25,16 @@ type SentIn<Schema extends z.ZodType> = keyof z.input<Schema>;
 
 describe("the types of FanoutRun in the npm package", () => {
   it("name fields that the routes take, and no others", () => {
-    expectTypeOf<Exclude<NamesOf<Query>, SentIn<typeof queryBody>>>().toEqualTypeOf<never>();
-    expectTypeOf<Exclude<NamesOf<Batch>, SentIn<typeof batchBody>>>().toEqualTypeOf<never>();
-    expectTypeOf<Exclude<NamesOf<Dag>, SentIn<typeof dagBody>>>().toEqualTypeOf<never>();
+    expectTypeOf<Exclude<NamesOf<Query>, SentIn<ReturnType<typeof queryBody>>>>().toEqualTypeOf<never>();
+    expectTypeOf<Exclude<NamesOf<Batch>, SentIn<ReturnType<typeof batchBody>>>>().toEqualTypeOf<never>();
+    expectTypeOf<Exclude<NamesOf<Dag>, SentIn<ReturnType<typeof dagBody>>>>().toEqualTypeOf<never>();
   });
 
   it("describe what the routes return", () => {
-    expectTypeOf<z.infer<typeof queryReply>>().toExtend<QueryAnswer>();
-    expectTypeOf<Omit<z.infer<typeof batchReply>, "results" | "responses">>().toExtend<Omit<BatchAnswer, "results">>();
+    expectTypeOf<z.infer<ReturnType<typeof queryReply>>>().toExtend<QueryAnswer>();
+    expectTypeOf<Omit<z.infer<ReturnType<typeof batchReply>>, "results" | "responses">>().toExtend<
+      Omit<BatchAnswer, "results">
+    >();
     expectTypeOf<z.infer<ReturnType<typeof graphReply>>>().toExtend<DagAnswer>();
     expectTypeOf<z.infer<ReturnType<typeof budgetDocument>>>().toExtend<Budget>();
     expectTypeOf<z.infer<ReturnType<typeof runDocument>>>().toExtend<RunDocument>();

@@ -28,19 +28,22 @@ import { openGroupDeps } from "../client-group.ts";
 import { openGraph } from "../graph/open.ts";
 import type { GraphEnd, PlanEffects } from "./program.ts";
 import type { OfferedTool, Schema } from "./prompts.ts";
+import { atFirstUse } from "../../../contract/at-first-use.ts";
 
 export type PlanGraph = { request: DagRequest; graph: CompiledGraph };
 
 /** `named`: the client's Idempotency-Key; null = it sent none. */
 type Planning = { request: PlanRequest; tools: readonly OfferedTool[]; named: IdempotencyKey | null };
 
-const graphDocument = z.object({
-  tasks: z.record(
-    z.string(),
-    z.looseObject({ output: z.string().nullable(), error: z.looseObject({ message: z.string() }).nullable() }),
-  ),
-  outputs: z.record(z.string(), z.unknown()),
-});
+const graphDocument = atFirstUse(() =>
+  z.object({
+    tasks: z.record(
+      z.string(),
+      z.looseObject({ output: z.string().nullable(), error: z.looseObject({ message: z.string() }).nullable() }),
+    ),
+    outputs: z.record(z.string(), z.unknown()),
+  }),
+);
 
 /** What a joiner reads of a task. */
 function textOf({ output, error }: { output: string | null; error: { message: string } | null }): string {
@@ -111,7 +114,7 @@ export class RunEffects implements PlanEffects<PlanGraph> {
     };
     const pieces: string[] = [];
     for await (const piece of graphJson(source)) pieces.push(piece);
-    const { tasks, outputs } = graphDocument.parse(JSON.parse(pieces.join("")));
+    const { tasks, outputs } = graphDocument().parse(JSON.parse(pieces.join("")));
     const all = Object.fromEntries(Object.entries(tasks).map(([id, task]) => [id, textOf(task)]));
     const { id, status, remainingNanoUsd } = view;
     return { id, status, outputs, all, remainingUsd: remainingNanoUsd === null ? null : usdOf(remainingNanoUsd) };

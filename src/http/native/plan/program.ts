@@ -57,11 +57,11 @@ export async function planned<Graph>(
   const prompt = plannerPrompt(goal, { tasksMax, tools }, before);
   const schema = planSchema(tasksMax, tools);
   const first = await effects.call(prompt, schema);
-  const { tasks } = plannedTasks.parse(first);
+  const { tasks } = plannedTasks().parse(first);
   const checked = effects.check(tasks);
   if (checked.ok) return { tasks, graph: checked.value, repaired: false };
   const message = toWire(checked.reason).error.message;
-  const second = plannedTasks.parse(await effects.call(repairPrompt(prompt, first, message), schema));
+  const second = plannedTasks().parse(await effects.call(repairPrompt(prompt, first, message), schema));
   const again = effects.check(second.tasks);
   if (!again.ok) throw new Refusal(again.reason);
   return { tasks: second.tasks, graph: again.value, repaired: true };
@@ -103,7 +103,7 @@ async function untilStopped<Graph>(
     const round: PlanRound = { tasks, repaired, graph: id, status, outputs, decision: null };
     rounds.push(round);
     if (replan === null) return "no_replan";
-    const decision: Joined = joined.parse(await effects.call(joinerPrompt(goal, tasks, all), JOIN_SCHEMA));
+    const decision: Joined = joined().parse(await effects.call(joinerPrompt(goal, tasks, all), JOIN_SCHEMA));
     round.decision = decision;
     if (decision.action === "finish") return "finished";
     if (rounds.length > replan.roundsMax) return "max_rounds";

@@ -29,7 +29,7 @@ describe("GET /llms.txt", () => {
       if (path.startsWith("/_probe/")) continue;
       expect(page).toContain(`[${method} ${path.replace(/:(\w+)/g, "{$1}")}]`);
     }
-    for (const field of [...Object.keys(queryBody.shape), ...Object.keys(batchBody.shape)]) {
+    for (const field of [...Object.keys(queryBody().shape), ...Object.keys(batchBody().shape)]) {
       expect(page).toContain(`- \`${field}\``);
     }
     for (const { lang, file } of STUB_FILES)

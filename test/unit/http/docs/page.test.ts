@@ -60,8 +60,8 @@ describe("GET /docs", () => {
       body: JSON.parse(/-d '(.*)'$/.exec(text)?.[1] ?? ""),
     }));
     expect(bodies.map(({ path }) => path)).toEqual(["/query", "/batch"]);
-    expect(queryBody.safeParse(bodies[0]?.body).success).toBe(true);
-    expect(batchBody.safeParse(bodies[1]?.body).success).toBe(true);
+    expect(queryBody().safeParse(bodies[0]?.body).success).toBe(true);
+    expect(batchBody().safeParse(bodies[1]?.body).success).toBe(true);
   });
 
   it("names guide pages that exist", async () => {
