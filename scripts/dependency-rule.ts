@@ -8,7 +8,7 @@ import { posix } from "node:path";
 
 /** A part of the code: files that obey one line of the table. The first pattern that fits a path decides. */
 const PARTS: readonly (readonly [part: string, pattern: RegExp])[] = [
-  ["words", /^src\/(errors|limits|answer|call|labels|trace-context|version|jurisdiction|newer-rows)\.ts$/],
+  ["words", /^src\/(at-first-use|errors|limits|answer|call|labels|trace-context|version|jurisdiction|newer-rows)\.ts$/],
   ["renewed", /^src\/renewed\//],
   ["pattern", /^src\/text\/pattern\//],
   ["tokens", /^src\/text\/tokens\//],

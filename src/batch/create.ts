@@ -20,7 +20,7 @@ import {
   type Checked,
   type Fault,
 } from "./refusal.ts";
-import { atFirstUse } from "../contract/at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** A request for a batch. */
 export type BatchRequest = {

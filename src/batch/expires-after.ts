@@ -1,7 +1,7 @@
 /** The life of files: as requested, and by default. */
 import * as z from "zod";
 import { FILE_EXPIRES_S_MAX, FILE_EXPIRES_S_MIN } from "../limits.ts";
-import { atFirstUse } from "../contract/at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** `expires_after` of a file and `output_expires_after` of a batch. */
 export const expiresAfter = atFirstUse(() =>

@@ -13,7 +13,7 @@ import {
 import { expiresAfter } from "./expires-after.ts";
 import { FILE_PURPOSES, fileName, sizeRefusal, type FileDocument, type UploadPurpose } from "./files.ts";
 import { refusal, refused, schemaFault, type ApiRefusal, type Checked } from "./refusal.ts";
-import { atFirstUse } from "../contract/at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The file that an upload will be, as requested at its creation. */
 export type UploadRequest = {

@@ -7,7 +7,7 @@ import { readContent, type CallContent } from "./call.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { label, type ContentInput } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const agent = atFirstUse(() =>
   strictFields({ id: label.optional(), tier: z.enum(TIER_NAMES).optional(), ...callSettingsFields() }),

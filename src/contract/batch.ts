@@ -63,7 +63,7 @@ import { toolUseFields } from "./steps/tool-use.ts";
 import { usageDocument } from "./query.ts";
 import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { notifyOf, webhookField } from "./webhook.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** How much a call matters. */
 export const tierName = atFirstUse(() =>

@@ -32,7 +32,7 @@ import { hedgeField, hedgeOf } from "./steps/hedge.ts";
 import { samplesField, samplingOf } from "./steps/samples.ts";
 import { toolUseSettings } from "./steps/tool-use.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The urgency of each name; the names of tiers among them. */
 export const PRIORITIES = {

@@ -4,7 +4,7 @@ import { CANCEL_NAMES_MAX, GROUP_WAIT_MS_MAX, IDEMPOTENCY_KEY_CHARS_MAX } from "
 import { slotCounts } from "./batch.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const inFlight = atFirstUse(() => z.enum(["end", "abort"]));
 

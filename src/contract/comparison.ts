@@ -4,7 +4,7 @@ import type { Comparison } from "../call.ts";
 import { NAME_CHARS_MAX } from "../limits.ts";
 import { invalid, type Parsed } from "./errors.ts";
 import { ABSENT } from "./fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The fields of whatever compares answers. */
 export const comparisonFields = atFirstUse(() => ({

@@ -1,7 +1,7 @@
 /** The wire form of an error, and how a failed schema becomes a reason that names the field. */
 import * as z from "zod";
 import { fieldMessage, quoted, type Reason } from "../errors.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** What reading a piece of a request ends as: its value, or why it is refused. */
 export type Parsed<T> = { ok: true; value: T } | { ok: false; reason: Reason };

@@ -7,7 +7,7 @@ import { invalid, zodReason } from "./errors.ts";
 import { queryInt } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** Names of the gateway's own events: a client that could write them could forge its bill. */
 const OWN = new Set([

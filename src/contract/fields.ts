@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { DEADLINE_MS_MAX, NAME_CHARS_MAX } from "../limits.ts";
 import { BATCH_TIER, WANTED_TIERS, type CallRules } from "../call.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** For the OpenAPI document: the schema of a field that must be absent, because another one excludes it. */
 export const ABSENT = { not: {} };

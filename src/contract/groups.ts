@@ -13,7 +13,7 @@ import type { Parsed } from "./errors.ts";
 import { errorBody, invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
 import { queryInt } from "./fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const readyInMs = z
   .number()

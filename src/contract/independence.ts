@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { ITEM_FILES_MAX } from "../limits.ts";
 import { label } from "./fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** Fields of an item. Nothing but the check reads them. */
 export const claimFields = atFirstUse(() => ({

@@ -29,7 +29,7 @@ import { jsonOf, shapeLook } from "./body.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { atOnce, SliceCount, type Sliced } from "../text/bytes/slices.ts";
 import { splittingList, type SplitList } from "../text/json/split-list.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** A byte order mark is allowed only at the start of a body, which no piece is. */
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });

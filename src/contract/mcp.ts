@@ -1,7 +1,7 @@
 /** `POST /mcp`: the messages of the Model Context Protocol, and the arguments of its tools. */
 import * as z from "zod";
 import { MAX_TOKENS_MAX } from "../limits.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** A request or, without `id`, a notification. */
 export const mcpMessage = atFirstUse(() =>

@@ -23,7 +23,7 @@ import { splitList, splittingList } from "../text/json/split-list.ts";
 import { jsonOf } from "./body.ts";
 import { invalid, zodReason, type Parsed } from "./errors.ts";
 import { messagesBody } from "./dialects/relayed.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const CUSTOM_ID = /^[a-zA-Z0-9_-]+$/;
 

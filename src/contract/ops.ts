@@ -57,7 +57,7 @@ import {
   CONTEXTS_BYTES_MAX,
   CONTEXTS_MAX,
 } from "../limits.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const deployment = z.string().nullable().meta({
   description:

@@ -13,7 +13,7 @@ import {
 import { zodReason, type Parsed } from "./errors.ts";
 import { exactlyOneOf, label } from "./fields.ts";
 import { strictFields } from "./strict-fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const leaseMs = z
   .int()

@@ -22,7 +22,7 @@ import {
   rulesOf,
   type SentRules,
 } from "./fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The request as documented. */
 export const queryBody = atFirstUse(() =>

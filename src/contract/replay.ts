@@ -4,7 +4,7 @@ import { EPOCH_CHARS_MAX } from "../limits.ts";
 import type { Parsed } from "./errors.ts";
 import { invalid } from "./errors.ts";
 import { label } from "./fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** Fields of a request for a run. */
 export const replayFields = atFirstUse(() => ({

@@ -44,7 +44,7 @@ import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, utf8Bytes } from "./text.ts";
 import { shownTool, toolList } from "./tools.ts";
 import { shownWebhook, webhookField } from "./webhook.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 const count = z.int().min(0).max(BUDGET_COUNT_MAX);
 

@@ -3,7 +3,7 @@ import * as z from "zod";
 import { SEARCH_MATCHES_MAX, SEARCH_TEXT_CHARS_MAX, SEARCH_TEXT_CHARS_MIN } from "../limits.ts";
 import { zodReason, type Parsed } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** A text that is searched, without regard to case. */
 export const searchText = atFirstUse(() => z.string().min(SEARCH_TEXT_CHARS_MIN).max(SEARCH_TEXT_CHARS_MAX));

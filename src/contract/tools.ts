@@ -13,7 +13,7 @@ import type { Parsed } from "./errors.ts";
 import { invalid, zodReason } from "./errors.ts";
 import { strictFields } from "./strict-fields.ts";
 import { nestsDeeperThan, textFault } from "./text.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The name of a tool, in the form that models and their APIs accept for functions. */
 export const toolName = atFirstUse(() =>

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import type { Notify } from "../call.ts";
 import { strictFields } from "./strict-fields.ts";
-import { atFirstUse } from "./at-first-use.ts";
+import { atFirstUse } from "../at-first-use.ts";
 
 /** The field of runs, batches and graphs. The address is the operator's: no request names one. */
 export const webhookField = atFirstUse(() =>

@@ -18,7 +18,7 @@ import { usageDocument } from "../query.ts";
 import { strictFields } from "../strict-fields.ts";
 import { COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { instruction } from "./instruction.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const share = z.number().min(0).max(1).optional();
 

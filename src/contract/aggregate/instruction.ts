@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { RUBRIC_CHARS_MAX } from "../../limits.ts";
 import { textFault } from "../text.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 export const instruction = atFirstUse(() =>
   z

@@ -1,6 +1,6 @@
 /** What the answer of a graph with `speculate` says of the calls that were made before their conditions were known. */
 import * as z from "zod";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 export const speculationReply = atFirstUse(() =>
   z

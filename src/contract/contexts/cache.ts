@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { SharedPrefix } from "../../call.ts";
 import { WARM_MS_DEFAULT, WARM_MS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const lifetime = strictFields({
   ttl: z.enum(["5m", "1h"]).optional().meta({

@@ -6,7 +6,7 @@ import { invalid, zodReason, type Parsed } from "../errors.ts";
 import { exactlyOneOf, label, queryInt } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 import { textFault } from "../text.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 export const contextBody = atFirstUse(() =>
   strictFields({

@@ -4,7 +4,7 @@ import type { ContextReference, Split } from "../../contexts/types.ts";
 import { CHUNK_CHARS_DEFAULT, CHUNK_CHARS_MAX, CONTEXT_BYTES_MAX, ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { ABSENT } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const contextId = atFirstUse(() =>
   z.string().regex(/^ctx_[0-9a-f]{32}$/, "expected the id of a context, as POST /contexts returns it"),

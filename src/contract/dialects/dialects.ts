@@ -14,7 +14,7 @@ import { invalid, zodReason } from "../errors.ts";
 import { exactlyOneOf, label } from "../fields.ts";
 import type { BatchReading } from "../large-batch.ts";
 import { parseQuery, queryBody, type QueryRequest } from "../query.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const depthField = atFirstUse(() => ({
   depth: z.int().min(Number.MIN_SAFE_INTEGER).max(Number.MAX_SAFE_INTEGER).nullable().optional().meta({

@@ -6,7 +6,7 @@ import * as z from "zod";
 import { CHOICES_MAX, MAX_TOKENS_MAX } from "../../limits.ts";
 import { CACHE_MARKS } from "../../providers/formats/request/inner-fields.ts";
 import { label } from "../fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const opaque = atFirstUse(() => z.looseObject({}));
 const count = (max: number) => z.int().min(1).max(max).nullable().optional();

@@ -4,7 +4,7 @@ import { ITEMS_PER_BATCH_MAX } from "../../limits.ts";
 import { parseBatch, promptCall, type BatchRequest } from "../batch.ts";
 import { errorBody, invalid, type Parsed } from "../errors.ts";
 import { usageDocument } from "../query.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The request as documented. */
 export const dialectToolCall = atFirstUse(() =>

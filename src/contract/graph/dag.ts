@@ -60,7 +60,7 @@ import {
 } from "./run-if.ts";
 import { parseToolTask } from "./tool-task.ts";
 import { notifyOf, webhookField } from "../webhook.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** An id that references can name. `item` is none: `{{item.output}}` is a field of an element. */
 const taskId = atFirstUse(() =>

@@ -7,7 +7,7 @@ import { zodReason, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { dagTask, edgeExcess, settingsInput, taskOf, type DagTask, type SentSettings } from "./dag.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const id = z.string();
 

@@ -14,7 +14,7 @@ import { usageDocument } from "../query.ts";
 import type { Notify } from "../../call.ts";
 import { strictFields } from "../strict-fields.ts";
 import { notifyOf, webhookField } from "../webhook.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const replan = atFirstUse(() =>
   strictFields({

@@ -8,7 +8,7 @@ import { answerJson, answerParts } from "../fields.ts";
 import { runIf } from "./run-if.ts";
 import { usageDocument } from "../query.ts";
 import { toolUseFields } from "../steps/tool-use.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The answer to `POST /dag/validate`. An invalid graph is refused with 422 instead. */
 export const graphValidation = atFirstUse(() =>

@@ -10,7 +10,7 @@ import { invalid, type Parsed } from "../errors.ts";
 import { ABSENT, exactlyOneOf } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
 import { JSON_GATE_FAULT, jsonGateOf } from "../steps/cascade.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const text = z.string().max(CONDITION_TEXT_CHARS_MAX);
 

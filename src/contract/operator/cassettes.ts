@@ -5,7 +5,7 @@ import { CASSETTE_MODES, type Exchange } from "../../recordings/types.ts";
 import { CASSETTE_CUT_CHARS, CASSETTE_EXCHANGES_MAX, CASSETTE_LINE_BYTES_MAX, NAME_CHARS_MAX } from "../../limits.ts";
 import { jsonOf } from "../body.ts";
 import { invalid, zodReason, type Parsed } from "../errors.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 export const cassetteDocument = atFirstUse(() =>
   z

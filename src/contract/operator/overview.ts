@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { OVERVIEW_HOURS, OVERVIEW_RUNS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 export const overviewDocument = atFirstUse(() =>
   z

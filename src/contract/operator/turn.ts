@@ -1,7 +1,7 @@
 /** `POST /runs/:id/turn`: what a run has done when an operator told it to go on. */
 import * as z from "zod";
 import { runStatus } from "../runs.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const turnLook = atFirstUse(() =>
   z

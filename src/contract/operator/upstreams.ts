@@ -1,6 +1,6 @@
 /** `GET /upstreams` and `POST /upstreams/:name/resume`: the limits of each key as all runs share them. */
 import * as z from "zod";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const bucket = atFirstUse(() =>
   z

@@ -1,6 +1,6 @@
 /** Routes of groups that are running or have ended. */
 import * as z from "zod";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 import { batchReply } from "../batch.ts";
 import { cancelGroupsBody, cancelGroupsReply } from "../cancel-groups.ts";
 import { graphOutline, graphReply } from "../graph/replies.ts";

@@ -4,7 +4,7 @@ import { appendedReply, clientEvent } from "../events.ts";
 import { CLIENT_EVENTS_PER_POST_MAX, LOG_BODY_BYTES_MAX } from "../../limits.ts";
 import { asText, eventStream, header, idParameter, json, jsonBody, whole } from "./parts.ts";
 import { CLIENTS, RUN_FIGURES, family } from "./record.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The fields that every line of a log has; the others depend on its `event_type`. */
 export const logLine = atFirstUse(() =>

@@ -32,7 +32,7 @@ import {
   whole,
 } from "./parts.ts";
 import { CLIENTS, family, type Shown } from "./record.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const opaque = z.looseObject({});
 

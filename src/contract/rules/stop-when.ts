@@ -17,7 +17,7 @@ import { ABSENT, exactlyOneOf, label } from "../fields.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
 import type { NamedRule } from "./rule.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const quorum = atFirstUse(() =>
   strictFields({

@@ -4,7 +4,7 @@ import type { Parsed } from "../errors.ts";
 import { atLeastRule } from "./at-least.ts";
 import type { AskedRules, NamedRule } from "./rule.ts";
 import { stopFields, stopRule } from "./stop-when.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** Their fields that mean the same for a batch and a graph. */
 export const ruleFields = atFirstUse(() => ({ ...stopFields() }));

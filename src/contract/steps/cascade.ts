@@ -6,7 +6,7 @@ import { tryParse } from "../../text/json/parse.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { label } from "../fields.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const condition = atFirstUse(() =>
   strictFields({

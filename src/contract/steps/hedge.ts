@@ -3,7 +3,7 @@ import * as z from "zod";
 import type { HedgeRule } from "../../call.ts";
 import { HEDGE_EXTRA_DEFAULT, HEDGE_EXTRA_MAX, TIMEOUT_MS_MAX } from "../../limits.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The field as it is documented. */
 export const hedgeField = atFirstUse(() =>

@@ -5,7 +5,7 @@ import { SAMPLES_MAX, SAMPLES_MAX_DEFAULT, SAMPLES_MIN_DEFAULT } from "../../lim
 import { agreeField, COMPARED, comparisonFields, comparisonOf } from "../comparison.ts";
 import { invalid, type Parsed } from "../errors.ts";
 import { strictFields } from "../strict-fields.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The field as it is documented. */
 export const samplesField = atFirstUse(() =>

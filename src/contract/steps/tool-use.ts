@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { TOOL_TURNS_DEFAULT, TOOL_TURNS_MAX, TOOLS_PER_RUN_MAX } from "../../limits.ts";
 import { toolName } from "../tools.ts";
-import { atFirstUse } from "../at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const NAMES =
   'expected names of tools that the run has; put definitions of functions in params: {"params": {"tools": …}}';

@@ -2,7 +2,7 @@
 import * as z from "zod";
 import { ROUTES_PER_SLICE } from "../../limits.ts";
 import type { Sliced } from "../../text/bytes/slices.ts";
-import { atFirstUse } from "../../contract/at-first-use.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** A JSON schema. The page ignores keywords that are not listed here. */
 export type Schema = {

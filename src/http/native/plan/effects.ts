@@ -28,7 +28,7 @@ import { openGroupDeps } from "../client-group.ts";
 import { openGraph } from "../graph/open.ts";
 import type { GraphEnd, PlanEffects } from "./program.ts";
 import type { OfferedTool, Schema } from "./prompts.ts";
-import { atFirstUse } from "../../../contract/at-first-use.ts";
+import { atFirstUse } from "../../../at-first-use.ts";
 
 export type PlanGraph = { request: DagRequest; graph: CompiledGraph };
 
