@@ -15,6 +15,7 @@ import { parseUpstreams } from "./providers/upstreams.ts";
 import { parsePanel, type Panel } from "./providers/panel.ts";
 import { combinedParts } from "./providers/config/parts.ts";
 import { parseRoutes, type Route } from "./providers/config/routes.ts";
+import { atFirstUse } from "./at-first-use.ts";
 
 /** The names of the vars and secrets that the gateway reads; secrets that these refer to have names of the operator's. */
 export const VARIABLES = [
@@ -144,15 +145,16 @@ function numberIn(text: string): number {
 
 /** A count, or its digits where it comes from an env file. */
 const switchText = z.preprocess((value) => (value === "" ? undefined : value), z.enum(["on", "off"]).default("on"));
-const waitingFetches = z.preprocess(
-  (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
-  z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
+const waitingFetches = atFirstUse(() =>
+  z.preprocess(
+    (value) => (value === "" || value == null ? undefined : typeof value === "string" ? numberIn(value) : value),
+    z.number().int().min(1).max(WAITING_FETCHES_MAX).default(WAITING_FETCHES_DEFAULT),
+  ),
 );
 
 /** Unset = Workflow instances where they are bound: they cost a fraction of lanes. */
-const asyncExecutor = z.preprocess(
-  (value) => (value === "" || value == null ? "workflow" : value),
-  z.enum(["workflow", "lanes"]),
+const asyncExecutor = atFirstUse(() =>
+  z.preprocess((value) => (value === "" || value == null ? "workflow" : value), z.enum(["workflow", "lanes"])),
 );
 
 const oneOrZero = z.preprocess(
@@ -176,11 +178,11 @@ export function parseConfig(vars: Record<string, unknown>): ParsedConfig {
   }
   const receivers = receiversIn(texts, vars);
   if ("reason" in receivers) return { ok: false, reason: receivers };
-  const waiting = waitingFetches.safeParse(vars["WAITING_FETCHES_MAX"]);
+  const waiting = waitingFetches().safeParse(vars["WAITING_FETCHES_MAX"]);
   if (!waiting.success) {
     return misconfigured("WAITING_FETCHES_MAX", `must be a whole number from 1 to ${WAITING_FETCHES_MAX}`);
   }
-  const executor = asyncExecutor.safeParse(vars["ASYNC_EXECUTOR"]);
+  const executor = asyncExecutor().safeParse(vars["ASYNC_EXECUTOR"]);
   if (!executor.success) return misconfigured("ASYNC_EXECUTOR", "must be workflow or lanes");
   const probe = oneOrZero.safeParse(vars["PROBE"]);
   if (!probe.success) return misconfigured("PROBE", "must be 1 or 0");

@@ -28,7 +28,7 @@ describe("docs/configuration.md", () => {
     // The kinds, and the one that records another.
     expect(schemas).toHaveLength(Object.keys(KINDS).length + 1);
     const own = schemas.flatMap((fields) => [...fields.matchAll(/(?:^|,)\s*(\w+): /gm)].map(([, name = ""]) => name));
-    const known = new Set([...own, ...Object.keys(commonFields), ...Object.keys(remoteFields)]);
+    const known = new Set([...own, ...Object.keys(commonFields()), ...Object.keys(remoteFields())]);
     expect(rows.flatMap(([name]) => codesIn(name)).toSorted()).toEqual([...known].toSorted());
     const defaults = Object.fromEntries(rows.map(([name, , value]) => [codesIn(name).join(), value]));
     const parsed = parseUpstreams({ a: { kind: "anthropic" } }, {});

@@ -2,6 +2,7 @@
 import * as z from "zod";
 import { NAME_CHARS_MAX, QUERY_PARAMETERS_MAX } from "../../limits.ts";
 import type { Upstream } from "./types.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** Stands in a base URL for the model of the request, as in Azure's `/openai/deployments/{model}`. */
 const MODEL = "{model}";
@@ -12,14 +13,16 @@ const secretError = "must not be a secret: use api_key with auth, or headers";
 const nameOrValue = z.string({ error: queryError }).max(NAME_CHARS_MAX, { error: queryError });
 
 /** The field `query`: parameters of every request, such as `api-version`. Addresses are shown in logs, so no secret may be in one. */
-export const queryField = z
-  .record(
-    nameOrValue.min(1, { error: queryError }),
-    nameOrValue.refine((value) => !value.startsWith("secret:"), { error: secretError }),
-    { error: queryError },
-  )
-  .refine((query) => Object.keys(query).length <= QUERY_PARAMETERS_MAX, { error: queryError })
-  .default({});
+export const queryField = atFirstUse(() =>
+  z
+    .record(
+      nameOrValue.min(1, { error: queryError }),
+      nameOrValue.refine((value) => !value.startsWith("secret:"), { error: secretError }),
+      { error: queryError },
+    )
+    .refine((query) => Object.keys(query).length <= QUERY_PARAMETERS_MAX, { error: queryError })
+    .default({}),
+);
 
 /** A base URL as it is stored: without a slash at its end. */
 export function storedBaseUrl(url: string): string {

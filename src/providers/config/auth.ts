@@ -4,6 +4,7 @@ import { NAME_CHARS_MAX } from "../../limits.ts";
 import { isRecord } from "../../text/json/record.ts";
 import type { Resolved } from "./credentials.ts";
 import type { Auth, Upstream } from "./types.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 const text = (error: string, pattern: RegExp) =>
   z.string({ error }).max(NAME_CHARS_MAX, { error }).regex(pattern, { error });
@@ -16,24 +17,26 @@ const place = text("must be a name such as us-east-1", /^[a-z0-9-]+$/);
 const authError = { error: 'must be an object with type "header", "google" or "aws"' };
 
 /** The field `auth`. */
-export const authField = z
-  .discriminatedUnion(
-    "type",
-    [
-      z.strictObject({
-        type: z.literal("header"),
-        header: headerName.default("authorization"),
-        scheme: scheme.default(""),
-      }),
-      z.strictObject({
-        type: z.literal("google"),
-        scope: scope.default("https://www.googleapis.com/auth/cloud-platform"),
-      }),
-      z.strictObject({ type: z.literal("aws"), region: place, service: place.default("bedrock") }),
-    ],
-    authError,
-  )
-  .optional();
+export const authField = atFirstUse(() =>
+  z
+    .discriminatedUnion(
+      "type",
+      [
+        z.strictObject({
+          type: z.literal("header"),
+          header: headerName.default("authorization"),
+          scheme: scheme.default(""),
+        }),
+        z.strictObject({
+          type: z.literal("google"),
+          scope: scope.default("https://www.googleapis.com/auth/cloud-platform"),
+        }),
+        z.strictObject({ type: z.literal("aws"), region: place, service: place.default("bedrock") }),
+      ],
+      authError,
+    )
+    .optional(),
+);
 
 /** The headers that carry the key of an upstream, as `auth` says or else as its kind does. Never log or return them. */
 export function authHeaders(

@@ -29,6 +29,7 @@ import { adaptiveField, adaptiveOf } from "./adaptive.ts";
 import { hedgeField, hedgeOf } from "./hedge.ts";
 import type { Price, Upstream } from "./types.ts";
 import { scaledUp } from "../../run/money/decimal.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** USD per million tokens is as many micro-USD per token: a million pico-USD each. */
 const PICO_USD_PER_TOKEN = 1e6;
@@ -52,18 +53,20 @@ const rateFields = {
   output: usdPerMillion,
 };
 
-const priceSchema = z.strictObject({
-  ...rateFields,
-  flex: z.strictObject(rateFields).optional(),
-  batch: z.strictObject(rateFields).optional(),
-  service_tiers: z
-    .record(z.string().min(1).max(NAME_CHARS_MAX), z.strictObject(rateFields), {
-      error: "must be an object of prices by service tier",
-    })
-    .optional(),
-});
+const priceSchema = atFirstUse(() =>
+  z.strictObject({
+    ...rateFields,
+    flex: z.strictObject(rateFields).optional(),
+    batch: z.strictObject(rateFields).optional(),
+    service_tiers: z
+      .record(z.string().min(1).max(NAME_CHARS_MAX), z.strictObject(rateFields), {
+        error: "must be an object of prices by service tier",
+      })
+      .optional(),
+  }),
+);
 
-type Rates = Omit<z.infer<typeof priceSchema>, "service_tiers" | "flex" | "batch">;
+type Rates = Omit<z.infer<ReturnType<typeof priceSchema>>, "service_tiers" | "flex" | "batch">;
 
 /** What a name of a model or a pattern of such names must be. */
 export const patternError = `must be a model name or pattern of 1 to ${NAME_CHARS_MAX} characters`;
@@ -73,15 +76,17 @@ const pattern = z
   .max(NAME_CHARS_MAX, { error: patternError });
 
 const allowedError = `must be the name of a request field, of 1 to ${UNRESERVABLE_NAME_CHARS_MAX} characters`;
-const allowedParam = z
-  .string({ error: allowedError })
-  .min(1, { error: allowedError })
-  .max(UNRESERVABLE_NAME_CHARS_MAX, { error: allowedError });
+const allowedParam = atFirstUse(() =>
+  z
+    .string({ error: allowedError })
+    .min(1, { error: allowedError })
+    .max(UNRESERVABLE_NAME_CHARS_MAX, { error: allowedError }),
+);
 
 const perByteError = "must be a number above 0 and at most 1";
 
 /** Fields of every kind. */
-export const commonFields = {
+export const commonFields = atFirstUse(() => ({
   prompt_tokens_per_byte: z
     .number({ error: perByteError })
     .gt(0, { error: perByteError })
@@ -91,7 +96,7 @@ export const commonFields = {
   media_tokens_max: integer(1, MEDIA_TOKENS_MAX, "tokens").optional(),
   file_tokens_max: integer(1, MEDIA_TOKENS_MAX, "tokens").optional(),
   allow_params: z
-    .array(allowedParam, { error: "must be a list of names of request fields" })
+    .array(allowedParam(), { error: "must be a list of names of request fields" })
     .max(ALLOW_PARAMS_MAX, { error: `must have at most ${ALLOW_PARAMS_MAX} names` })
     .default([]),
   models: z.array(pattern, { error: "must be a list of model names or patterns" }).optional(),
@@ -102,43 +107,45 @@ export const commonFields = {
   aggregate: z.enum(["auto", "stream", "json"], { error: "must be auto, stream or json" }).default("auto"),
   prompt_cache: z.enum(PROMPT_CACHES, { error: `must be one of ${PROMPT_CACHES.join(", ")}` }).default("auto"),
   abort_cost: z.enum(["reservation", "seen"], { error: "must be reservation or seen" }).default("reservation"),
-  adaptive: adaptiveField,
-  hedge: hedgeField,
-  prices: z.record(pattern, priceSchema, { error: "must be an object of prices by model" }).optional(),
-};
+  adaptive: adaptiveField(),
+  hedge: hedgeField(),
+  prices: z.record(pattern, priceSchema(), { error: "must be an object of prices by model" }).optional(),
+}));
 
 const batchWait = (min: number, max: number) => integer(min, max, "milliseconds");
 
 /** How calls go through the upstream's Batch API. */
-export const batchField = z
-  .strictObject({
-    poll_ms: batchWait(PROVIDER_POLL_MS_MIN, PROVIDER_POLL_MS_MAX).default(PROVIDER_POLL_MS_DEFAULT),
-    margin_ms: batchWait(0, DEADLINE_MS_MAX).optional(),
-  })
-  .transform(({ poll_ms: pollMs, margin_ms: marginMs = null }) => ({ pollMs, marginMs }))
-  .default({ pollMs: PROVIDER_POLL_MS_DEFAULT, marginMs: null });
+export const batchField = atFirstUse(() =>
+  z
+    .strictObject({
+      poll_ms: batchWait(PROVIDER_POLL_MS_MIN, PROVIDER_POLL_MS_MAX).default(PROVIDER_POLL_MS_DEFAULT),
+      margin_ms: batchWait(0, DEADLINE_MS_MAX).optional(),
+    })
+    .transform(({ poll_ms: pollMs, margin_ms: marginMs = null }) => ({ pollMs, marginMs }))
+    .default({ pollMs: PROVIDER_POLL_MS_DEFAULT, marginMs: null }),
+);
 
 const keyError = "must be secret: and the name of a secret; a key itself has no place in a list";
 const keysError = `must be a list of 1 to ${UPSTREAM_KEYS_MAX} texts such as secret:NAME`;
 
 /** Fields of the kinds that are reached over HTTP. */
-export const remoteFields = {
+export const remoteFields = atFirstUse(() => ({
   api_key: z.string({ error: "must be text: a key, or secret: and the name of a secret" }).optional(),
   keys: z
     .array(z.string({ error: keyError }).regex(/^secret:[\w-]+$/, { error: keyError }), { error: keysError })
     .min(1, { error: keysError })
     .max(UPSTREAM_KEYS_MAX, { error: keysError })
     .optional(),
-  auth: authField,
-  query: queryField,
+  auth: authField(),
+  query: queryField(),
   headers: z
     .record(z.string(), z.string({ error: "must be text" }), { error: "must be an object of texts" })
     .default({}),
   stream_usage: z.enum(["auto", "pass", "edit"], { error: "must be auto, pass or edit" }).default("auto"),
   traceparent: z.boolean({ error: "must be true or false" }).default(false),
-};
+}));
 
-type Common = z.infer<z.ZodObject<typeof commonFields>>;
+type Common = z.infer<z.ZodObject<ReturnType<typeof commonFields>>>;
 
 /** What every kind takes from its common fields; `models` serves where none are listed. */
 export function commonOf(

@@ -7,7 +7,7 @@ import { resolveKeys } from "./keys.ts";
 import { wrong, type ParsedUpstreams } from "./parsed.ts";
 import type { Upstream } from "./types.ts";
 
-type Fields = z.infer<z.ZodObject<typeof remoteFields>>;
+type Fields = z.infer<z.ZodObject<ReturnType<typeof remoteFields>>>;
 
 type Remote = Pick<Upstream, "apiKey" | "auth" | "keys" | "query" | "headers" | "streamUsage" | "traces">;
 

@@ -5,6 +5,7 @@ import { NAME_CHARS_MAX, ROUTE_TARGETS_MAX, ROUTES_MAX } from "../../limits.ts";
 import { isRecord } from "../../text/json/record.ts";
 import { resolveModel } from "./registry.ts";
 import type { Upstream } from "./types.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** A target of a route. `on`: the causes for which calls come here; null = any failure that passes, and a stop. */
 export type RouteEntry = { upstream: Upstream; model: string; on: readonly FallbackCause[] | null };
@@ -21,13 +22,15 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
 const CAUSES = FALLBACK_CAUSES.join(", ");
 const targetError = 'must be a model such as "openai/gpt-x", or an object with model and on';
 const onError = `must be a list of one or more of ${CAUSES}`;
-const entrySchema = z.strictObject({
-  model: z.string({ error: "must be a model such as openai/gpt-x" }),
-  on: z
-    .array(z.enum(FALLBACK_CAUSES, { error: onError }), { error: onError })
-    .min(1, { error: onError })
-    .optional(),
-});
+const entrySchema = atFirstUse(() =>
+  z.strictObject({
+    model: z.string({ error: "must be a model such as openai/gpt-x" }),
+    on: z
+      .array(z.enum(FALLBACK_CAUSES, { error: onError }), { error: onError })
+      .min(1, { error: onError })
+      .optional(),
+  }),
+);
 
 /** Parses the value of ROUTES; not set = none. */
 export function parseRoutes(value: unknown, upstreams: readonly Upstream[]): ParsedRoutes {
@@ -85,7 +88,7 @@ type ReadEntry =
 function readEntry(raw: unknown): ReadEntry {
   if (typeof raw === "string") return { ok: true, value: { model: raw, on: null } };
   if (!isRecord(raw)) return { ok: false, path: [], message: targetError };
-  const parsed = entrySchema.safeParse(raw);
+  const parsed = entrySchema().safeParse(raw);
   if (parsed.success) return { ok: true, value: { model: parsed.data.model, on: parsed.data.on ?? null } };
   const issue = parsed.error.issues[0];
   const path = (issue?.path ?? []).map(String);

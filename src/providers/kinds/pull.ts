@@ -6,8 +6,9 @@ import type { Upstream } from "../config/types.ts";
 import { WRITTEN_UNASKED } from "./cache-writes.ts";
 import type { Kind } from "./kind.ts";
 import { openai } from "./openai/kind.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
-const schema = z.strictObject({ kind: z.literal("pull"), ...commonFields });
+const schema = atFirstUse(() => z.strictObject({ kind: z.literal("pull"), ...commonFields() }));
 
 export const pull: Kind = {
   ...openai,
@@ -23,7 +24,7 @@ export const pull: Kind = {
 
 /** Workers cost the gateway nothing, unless a price says what they cost their operator. They answer with JSON. */
 function parse({ name, fields: entry }: Entry): ParsedUpstreams {
-  const parsed = schema.safeParse(entry);
+  const parsed = schema().safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
   const upstream: Upstream = {

@@ -7,8 +7,9 @@ import { SIMULATED_MODEL_PATTERNS } from "../simulated/model.ts";
 import { WRITTEN_UNASKED } from "./cache-writes.ts";
 import type { Kind } from "./kind.ts";
 import { openai } from "./openai/kind.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
-const schema = z.strictObject({ kind: z.literal("simulated"), ...commonFields });
+const schema = atFirstUse(() => z.strictObject({ kind: z.literal("simulated"), ...commonFields() }));
 
 export const simulated: Kind = {
   ...openai,
@@ -27,7 +28,7 @@ export const simulated: Kind = {
 };
 
 function parse({ name, fields: entry }: Entry): ParsedUpstreams {
-  const parsed = schema.safeParse(entry);
+  const parsed = schema().safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
   const upstream: Upstream = {

@@ -8,6 +8,7 @@ import type { ModelBinding } from "../config/binding.ts";
 import { WRITTEN_UNASKED } from "./cache-writes.ts";
 import type { Kind } from "./kind.ts";
 import { openai, TEMPLATE } from "./openai/kind.ts";
+import { atFirstUse } from "../../at-first-use.ts";
 
 /** The name of the binding in wrangler.toml. */
 export const AI_BINDING = "AI";
@@ -19,14 +20,18 @@ const BASE_URL = "https://api.cloudflare.com/client/v4/ai";
 
 const gatewayError = { error: "must be the id of an AI Gateway" };
 
-const schema = z.strictObject({
-  kind: z.literal("workers-ai"),
-  gateway: z.string(gatewayError).min(1, gatewayError).max(NAME_CHARS_MAX, gatewayError).optional(),
-  ...commonFields,
-});
+const schema = atFirstUse(() =>
+  z.strictObject({
+    kind: z.literal("workers-ai"),
+    gateway: z.string(gatewayError).min(1, gatewayError).max(NAME_CHARS_MAX, gatewayError).optional(),
+    ...commonFields(),
+  }),
+);
 
-const bindingField = z.custom<ModelBinding>(
-  (value) => typeof value === "object" && value !== null && "run" in value && typeof value.run === "function",
+const bindingField = atFirstUse(() =>
+  z.custom<ModelBinding>(
+    (value) => typeof value === "object" && value !== null && "run" in value && typeof value.run === "function",
+  ),
 );
 
 export const workersAi: Kind = {
@@ -42,10 +47,10 @@ export const workersAi: Kind = {
 };
 
 function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
-  const parsed = schema.safeParse(entry);
+  const parsed = schema().safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
-  const found = bindingField.safeParse(vars[AI_BINDING]);
+  const found = bindingField().safeParse(vars[AI_BINDING]);
   const upstream: Upstream = {
     name,
     kind: "workers-ai",

@@ -20,14 +20,17 @@ import { COMMON_LIMIT_HEADERS } from "../../limits/rate-headers.ts";
 import { COMMON_FAILURES } from "../failures.ts";
 import type { Kind } from "../kind.ts";
 import { buildAnthropicRequest, keyHeaders, VERSION_HEADERS } from "./request.ts";
+import { atFirstUse } from "../../../at-first-use.ts";
 
-const schema = z.strictObject({
-  kind: z.literal("anthropic"),
-  base_url: baseUrlField("/messages").default("https://api.anthropic.com"),
-  batch: batchField,
-  ...remoteFields,
-  ...commonFields,
-});
+const schema = atFirstUse(() =>
+  z.strictObject({
+    kind: z.literal("anthropic"),
+    base_url: baseUrlField("/messages").default("https://api.anthropic.com"),
+    batch: batchField(),
+    ...remoteFields(),
+    ...commonFields(),
+  }),
+);
 
 /**
  * Anthropic's price list: 1.25 times the input price for what is kept for five minutes, twice for an hour
@@ -56,7 +59,7 @@ export const anthropic: Kind = {
 };
 
 function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
-  const parsed = schema.safeParse(entry);
+  const parsed = schema().safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
   const read = remoteOf(name, fields, { vars, keyHeaders: ["authorization", "x-api-key"] });

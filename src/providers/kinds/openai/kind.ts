@@ -14,17 +14,20 @@ import { WRITTEN_UNASKED } from "../cache-writes.ts";
 import { COMMON_FAILURES } from "../failures.ts";
 import type { AutomaticCache, Kind } from "../kind.ts";
 import { bearer, buildRequest } from "./request.ts";
+import { atFirstUse } from "../../../at-first-use.ts";
 
-const schema = z.strictObject({
-  kind: z.literal("openai"),
-  base_url: baseUrlField("/chat/completions"),
-  batch: batchField,
-  cap_field: z
-    .enum(["max_tokens", "max_completion_tokens"], { error: "must be max_tokens or max_completion_tokens" })
-    .optional(),
-  ...remoteFields,
-  ...commonFields,
-});
+const schema = atFirstUse(() =>
+  z.strictObject({
+    kind: z.literal("openai"),
+    base_url: baseUrlField("/chat/completions"),
+    batch: batchField(),
+    cap_field: z
+      .enum(["max_tokens", "max_completion_tokens"], { error: "must be max_tokens or max_completion_tokens" })
+      .optional(),
+    ...remoteFields(),
+    ...commonFields(),
+  }),
+);
 
 /** How the prompts of models are bounded that get OpenAI's messages. */
 export const TEMPLATE = {
@@ -59,7 +62,7 @@ export const openai: Kind = {
 };
 
 function parse({ name, fields: entry, vars }: Entry): ParsedUpstreams {
-  const parsed = schema.safeParse(entry);
+  const parsed = schema().safeParse(entry);
   if (!parsed.success) return wrongIssue(name, parsed.error);
   const fields = parsed.data;
   const read = remoteOf(name, fields, { vars, keyHeaders: ["authorization"] });
