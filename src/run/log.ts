@@ -299,8 +299,8 @@ export function readTail(lines: readonly string[]): TailEvent[] {
 }
 
 /**
- * The events that no row of the log has, from the tails of all shards: the tail that was written last has all of them,
- * and older ones, which remain in the rows of other shards, have some.
+ * The events that no row of the log has, from the tails of all shards: each of them is in one of them at least, and some may be in rows of
+ * the log, too.
  */
 export function eventsAfter(lastSeq: number, tails: Iterable<readonly TailEvent[]>): LoggedEvent[] {
   const events = new Map<number, LoggedEvent>();
@@ -315,12 +315,18 @@ export class RunLog {
   #lastSeq: number;
   /** Events that are in no row of the log, oldest first. */
   #pending: LoggedEvent[];
-  /** The first of them as a tail: their lines, which are joined once, although a tail is written with every turn. */
-  #tail = "";
+  /** How many of them have a line, first the `#restored` ones, which an earlier instance has stored in tails. */
   #tailEvents = 0;
-  /** How many of these events are in tails that are stored, and how much of the tail that is, in characters. */
-  #inTails: number;
-  #inTailsChars = 0;
+  #restored: number;
+  /**
+   * The lines of events that are in tails, by the shard whose row has them. A row is written with every turn, so it has only what no other
+   * row has.
+   */
+  readonly #homed = new Map<number, string>();
+  /** Lines of events in tails that the next row takes over: those of an earlier instance, and those in rows of calls. */
+  #stray = "";
+  /** Lines of events that no stored tail has. */
+  #fresh = "";
   /** Events as JSON, for the rows of the log, at their places in `#pending`. */
   #texts: (string | undefined)[] = [];
   #tailChars = 0;
@@ -333,7 +339,7 @@ export class RunLog {
   constructor(lastSeq: number, events: readonly LoggedEvent[] = []) {
     this.#lastSeq = lastSeq + events.length;
     this.#pending = [...events];
-    this.#inTails = events.length;
+    this.#restored = events.length;
   }
 
   /** Number of the newest event, written or not. */
@@ -374,31 +380,36 @@ export class RunLog {
   /** Characters of the events that no stored tail has, a line each. */
   get newTailChars(): number {
     this.#extendTail();
-    const events = this.#tailEvents - this.#inTails;
-    return events <= 0 ? 0 : this.#tail.length - this.#newAt + 1;
+    return this.#fresh === "" ? 0 : this.#fresh.length + 1;
   }
 
   /**
-   * What to write of the log with the rows of a turn. `carrier`: whether they include a shard, which then takes the returned
-   * tail. `isPart`: the rows with the tails of earlier turns remain, so that it takes the events since. `asRows`: whether a
-   * reader waits for the events, so that they must be rows of the log.
+   * What to write of the log with the rows of a turn. `carrier`: the shard among them that takes the returned tail; null = they include
+   * none. `isPart`: the row of a call takes it, and the shard's own, with its tail, remains. `asRows`: whether a reader waits for the
+   * events, so that they must be rows of the log. Any other shard among the rows keeps the tail that `tailOf` returns afterwards.
    */
-  write({ carrier, asRows, isPart = false }: { carrier: boolean; asRows: boolean; isPart?: boolean }): LogWrites {
-    if (asRows || (!carrier && this.#urgent)) return { rows: this.take(), tail: null };
-    if (!carrier || !this.pending) return { rows: null, tail: null };
+  write({ carrier, asRows, isPart = false }: { carrier: number | null; asRows: boolean; isPart?: boolean }): LogWrites {
+    if (asRows || (carrier === null && this.#urgent)) return { rows: this.take(), tail: null };
+    if (carrier === null || !this.pending) return { rows: null, tail: null };
     this.#extendTail();
     if (this.#tailEvents >= LOG_TAIL_EVENTS_MAX || this.#tailChars >= LOG_TAIL_CHARS_MAX)
       return { rows: this.take(), tail: null };
     this.#urgent = false;
-    const tail = isPart ? this.#tail.slice(this.#newAt) : this.#tail;
-    this.#inTails = this.#tailEvents;
-    this.#inTailsChars = this.#tail.length;
+    const fresh = this.#fresh;
+    this.#fresh = "";
+    if (isPart) {
+      this.#stray = joined(this.#stray, fresh);
+      return { rows: null, tail: fresh === "" ? null : fresh };
+    }
+    const tail = joined(joined(this.#homed.get(carrier) ?? "", this.#stray), fresh);
+    this.#stray = "";
+    if (tail !== "") this.#homed.set(carrier, tail);
     return { rows: null, tail: tail === "" ? null : tail };
   }
 
-  /** Where in the tail the first event begins that no stored tail has, behind the end of the line before. */
-  get #newAt(): number {
-    return this.#inTailsChars === 0 ? 0 : this.#inTailsChars + 1;
+  /** The tail of a shard that a turn writes, and that did not carry its events: those that no other row has; null = none. */
+  tailOf(shard: number): string | null {
+    return this.#homed.get(shard) ?? null;
   }
 
   /** All events that no row of the log has, to be written as such; null if there are none. */
@@ -408,10 +419,11 @@ export class RunLog {
     const texts = this.#texts;
     this.#pending = [];
     this.#texts = [];
-    this.#tail = "";
+    this.#homed.clear();
+    this.#stray = "";
+    this.#fresh = "";
     this.#tailEvents = 0;
-    this.#inTails = 0;
-    this.#inTailsChars = 0;
+    this.#restored = 0;
     this.#tailChars = 0;
     this.#urgent = false;
     return { lastSeq: this.#lastSeq, events, texts };
@@ -423,10 +435,16 @@ export class RunLog {
     for (let at = this.#tailEvents; at < this.#pending.length; at++) {
       const text = (this.#texts[at] ??= JSON.stringify(this.#pending[at]));
       const line = `[${firstSeq + at},${text}]`;
-      this.#tail += at === 0 ? line : `\n${line}`;
       this.#tailChars += line.length;
-      if (at < this.#inTails) this.#inTailsChars = this.#tail.length;
+      if (at < this.#restored) this.#stray = joined(this.#stray, line);
+      else this.#fresh = joined(this.#fresh, line);
     }
     this.#tailEvents = this.#pending.length;
   }
+}
+
+/** Lines, and more of them. */
+function joined(lines: string, more: string): string {
+  if (lines === "" || more === "") return lines + more;
+  return `${lines}\n${more}`;
 }

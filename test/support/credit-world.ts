@@ -288,7 +288,7 @@ export class CreditWorld {
     const { shards, credits } = this.state.takeWrites();
     for (const shard of shards) this.#rows.shards.set(shard.id, shardText(shard));
     if (credits !== null) this.#rows.credits = JSON.stringify(credits);
-    const { rows } = this.state.log.write({ carrier: false, asRows: true });
+    const { rows } = this.state.log.write({ carrier: null, asRows: true });
     if (rows === null) return;
     this.#rows.lastSeq = rows.lastSeq;
     this.events.push(...rows.events);

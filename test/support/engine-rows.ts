@@ -73,14 +73,12 @@ export class Rows implements ReadByRebuild {
   /** Stores what a turn changed; with `flush`, all events become rows of the log. Returns the slots that it has stored. */
   commit(state: EngineState, nowMs: number, flush: boolean): SlotRecord[] {
     const { shards, slots, groups } = state.takeWrites();
-    const log = state.log.write({ carrier: shards.length > 0, asRows: flush });
+    const log = state.log.write({ carrier: shards[0]?.id ?? null, asRows: flush });
     const { windows, ...others } = state.storedWindows;
     for (const [at, shard] of shards.entries()) {
       const written = at === 0 && windows !== undefined ? { ...others, windows } : others;
-      const stored = {
-        shard: JSON.parse(shardText(shard, written)),
-        tail: at === 0 && log.tail !== null ? log.tail.split("\n") : [],
-      };
+      const tail = at === 0 ? log.tail : state.log.tailOf(shard.id);
+      const stored = { shard: JSON.parse(shardText(shard, written)), tail: tail?.split("\n") ?? [] };
       this.#shards.set(shard.id, JSON.stringify(stored));
     }
     // As in SQL, a row has no position among the choices of its model.

@@ -135,7 +135,7 @@ export class Turns {
       for (const id of this.#run.carriedShards.takeOthers(shards, nowMs)) shards.push(engine.shard(id));
     const [carrier] = shards;
     // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
-    const log = { carrier: carrier !== undefined, asRows: flush === "log", isPart: carried !== null };
+    const log = { carrier: carrier?.id ?? null, asRows: flush === "log", isPart: carried !== null };
     const { rows, tail } = engine.log.write(log);
     const others =
       own.length + singles.size + slots.length + groups.length + (rows === null ? 0 : 1) + (credits === null ? 0 : 1);
@@ -143,7 +143,7 @@ export class Turns {
     const settled = carried === null ? this.#run.settledGroups(nowMs) : {};
     const texts = shards.map((shard) => {
       const { id } = shard;
-      if (shard !== carrier) return { id, text: shardText(shard, written), tail: null };
+      if (shard !== carrier) return { id, text: shardText(shard, written), tail: engine.log.tailOf(id) };
       return { id, text: carried?.text ?? shardText(shard, { ...ofCarrier, ...settled }), tail };
     });
     const write = (): void => {

@@ -1,3 +1,4 @@
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { NO_LIMITS } from "../../../src/run/money/ledger.ts";
 import { drainGroup } from "../../../src/run/steps/end-slot.ts";
@@ -73,7 +74,7 @@ describe("a run's log", () => {
     expect(write?.events[1]).toEqual({ atMs: 5, group: "pg-1", event: "client", json });
     // In a tail, too.
     log.addClient(json, JSON.stringify(json), null, 6);
-    const { tail } = log.write({ carrier: true, asRows: false });
+    const { tail } = log.write({ carrier: 7, asRows: false });
     expect(readTail((tail ?? "").split("\n"))).toEqual([[3, { atMs: 6, group: null, event: "client", json }]]);
   });
 
@@ -100,7 +101,7 @@ describe("a run's log", () => {
 });
 
 describe("the tail of a run's log", () => {
-  const CARRIED = { carrier: true, asRows: false };
+  const CARRIED = { carrier: 7, asRows: false };
   const eventsIn = (tail: string | null): TailEvent[] => readTail(tail?.split("\n") ?? []);
   const closedAt = (atMs: number) => ({ atMs, group: null, ...CLOSED });
 
@@ -135,9 +136,59 @@ describe("the tail of a run's log", () => {
     expect(eventsIn(log.write(part).tail)).toEqual([[8, closedAt(6)]]);
     expect(eventsIn(log.write(CARRIED).tail).map(([seq]) => seq)).toEqual([4, 5, 6, 7, 8]);
     log.add(CLOSED, null, 7);
-    log.write({ carrier: true, asRows: true, isPart: true });
+    log.write({ carrier: 7, asRows: true, isPart: true });
     log.add(CLOSED, null, 8);
     expect(eventsIn(log.write(part).tail)).toEqual([[10, closedAt(8)]]);
+  });
+
+  it("has only what no other row has, and what its own row had", () => {
+    const log = new RunLog(0);
+    const seqsIn = (tail: string | null): number[] => eventsIn(tail).map(([seq]) => seq);
+    const writeWith = (carrier: number): number[] => {
+      log.add(CLOSED, null, 1);
+      return seqsIn(log.write({ carrier, asRows: false }).tail);
+    };
+    expect([writeWith(0), writeWith(1), writeWith(0), writeWith(2)]).toEqual([[1], [2], [1, 3], [4]]);
+    // Written in a turn whose events another one carries.
+    expect([0, 1, 2, 3].map((shard) => seqsIn(log.tailOf(shard)))).toEqual([[1, 3], [2], [4], []]);
+    log.write({ carrier: 1, asRows: true });
+    expect([log.tailOf(0), log.tailOf(1)]).toEqual([null, null]);
+    expect(writeWith(0)).toEqual([5]);
+  });
+
+  it("is found again whole after any turns, wherever the object stops", () => {
+    const turn = fc.record({
+      events: fc.nat(4),
+      shards: fc.uniqueArray(fc.nat(4), { maxLength: 3 }),
+      kind: fc.constantFrom("rows of shards", "rows of shards", "a call", "a reader", "a restart"),
+    });
+    const property = fc.property(fc.array(turn, { maxLength: 60 }), (turns) => {
+      let log = new RunLog(0);
+      let rowsSeq = 0;
+      const rows = new Map<number, string | null>();
+      let calls: (string | null)[] = [];
+      const found = (): LoggedEvent[] => eventsAfter(rowsSeq, [...rows.values(), ...calls].map(eventsIn));
+      let written = 0;
+      for (const [atMs, { events, shards, kind }] of turns.entries()) {
+        if (kind === "a restart") log = new RunLog(rowsSeq, found());
+        for (let event = 0; event < events; event++) log.add(CLOSED, null, atMs);
+        const [carrier] = shards;
+        const isPart = kind === "a call" && carrier !== undefined;
+        const wrote = log.write({ carrier: carrier ?? null, asRows: kind === "a reader", isPart });
+        if (wrote.rows !== null) rowsSeq = wrote.rows.lastSeq;
+        if (isPart) calls.push(wrote.tail);
+        else {
+          for (const shard of shards) rows.set(shard, shard === carrier ? wrote.tail : log.tailOf(shard));
+          // Once shards are written to their rows, what calls have of them is older.
+          if (carrier !== undefined) calls = [];
+        }
+        // A turn without a carrier makes rows of what is urgent.
+        written = log.lastSeq;
+        expect(rowsSeq + found().length).toBe(written);
+        expect(new RunLog(rowsSeq, found()).lastSeq).toBe(written);
+      }
+    });
+    fc.assert(property, { numRuns: 300 });
   });
 
   it("becomes rows of the log for a reader, and is empty then", () => {
@@ -145,7 +196,7 @@ describe("the tail of a run's log", () => {
     log.add(CLOSED, null, 1);
     log.write(CARRIED);
     log.add(CLOSED, null, 2);
-    const { rows, tail } = log.write({ carrier: true, asRows: true });
+    const { rows, tail } = log.write({ carrier: 7, asRows: true });
     const texts = [JSON.stringify(closedAt(1))];
     expect(rows).toEqual({ lastSeq: 2, events: [closedAt(1), closedAt(2)], texts });
     expect(tail).toBeNull();
@@ -157,9 +208,9 @@ describe("the tail of a run's log", () => {
   it("cannot take events without a carrier: they become rows at once, unless a lease has the same facts", () => {
     const log = new RunLog(0);
     log.add(STARTED, null, 1);
-    expect(log.write({ carrier: false, asRows: false })).toEqual({ rows: null, tail: null });
+    expect(log.write({ carrier: null, asRows: false })).toEqual({ rows: null, tail: null });
     log.add(CLOSED, null, 2);
-    const { rows } = log.write({ carrier: false, asRows: false });
+    const { rows } = log.write({ carrier: null, asRows: false });
     expect([rows?.lastSeq, names(rows?.events ?? [])]).toEqual([2, ["attempt_started", "run_closed"]]);
   });
 
@@ -485,9 +536,9 @@ describe("a run's opening", () => {
   it("waits for a row that is written anyway, but not once the settings that tell it change", () => {
     const log = new RunLog(0);
     log.add({ event: "run_opened", name: null, limits: NO_LIMITS, maxParallel: 8 }, null, 1);
-    expect(log.write({ carrier: false, asRows: false })).toEqual({ rows: null, tail: null });
+    expect(log.write({ carrier: null, asRows: false })).toEqual({ rows: null, tail: null });
     log.keepOpening();
-    expect(log.write({ carrier: false, asRows: false }).rows).toMatchObject({ lastSeq: 1 });
+    expect(log.write({ carrier: null, asRows: false }).rows).toMatchObject({ lastSeq: 1 });
     log.keepOpening();
     expect([log.urgent, log.pending]).toEqual([false, false]);
   });
