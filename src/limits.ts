@@ -663,10 +663,22 @@ export const FULL_CHECK_MS_MAX = 2_560;
  */
 export const WORKER_CALLS_MAX = 512;
 /**
+ * Most attempts that a Worker requests with the opening of its group: to grant, write and send hundreds takes tens of milliseconds, in which
+ * the first ones are already under way.
+ */
+export const FIRST_CLAIM_MAX = 64;
+/** Attempts that an executor begins before it lets them leave: to begin hundreds takes tens of milliseconds, in which none would leave. */
+export const BEGUN_AT_ONCE_MAX = 64;
+/**
  * Time for which a Worker collects answers before it settles, ms, unless all of its calls have ended before: a
  * settlement costs as much as the fetches of several calls, and 2 ms are nothing to an LLM call.
  */
 export const WORKER_MERGE_MS = 2;
+/**
+ * Attempts in flight of an executor per ms for which it collects answers at least: the hundreds of a wide wave, which end within tens of
+ * milliseconds, then make a few settlements, and a wait of 8 ms at 512 is nothing to an LLM call.
+ */
+export const ATTEMPTS_PER_MERGE_MS = 64;
 /**
  * The same while attempts are so short that the gateway limits the speed of the run, ms: fewer settlements make it faster, and
  * an executor with few calls waits until all of them have ended.

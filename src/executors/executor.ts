@@ -3,7 +3,7 @@
  * it. It stores nothing: if it dies, its leases expire in the run object. Lanes run it, and the Worker of a group's client;
  * a `Duty` is what differs between them.
  */
-import { CALL_SOCKET_AFTER_MS, HEARTBEAT_AFTER_SOCKET_MS, HEARTBEAT_MS } from "../limits.ts";
+import { BEGUN_AT_ONCE_MAX, CALL_SOCKET_AFTER_MS, HEARTBEAT_AFTER_SOCKET_MS, HEARTBEAT_MS } from "../limits.ts";
 import { objectFailure } from "../objects/clients/retry.ts";
 import type { ClaimReply, Job, Settlement, WorkerState } from "../objects/methods/groups.ts";
 import type { Attempt } from "./attempt.ts";
@@ -163,6 +163,8 @@ export class Executor {
       if (first !== null) {
         const worker = this.#duty.stateOf(this.#work);
         this.#replied(first, { number: (this.#sent += 1), settlements: [], waits: false, worker, reach: null });
+        // On plain workerd the run object is in this thread: the next claim would hold what has just begun.
+        if (this.#claimMore && this.#work.running > 0 && this.#work.room > 0) await this.#deps.wait(0);
       }
       await this.#loop();
     } finally {
@@ -257,14 +259,29 @@ export class Executor {
     if (!isLate) {
       if (reply.jobs.length > 0) work.setBatchingDelay(reply.batchingDelayMs);
       // Taken out of the reply: workerd keeps what a call returned until its next full collection.
-      for (const job of reply.jobs.splice(0)) this.#begin(job, reply.defaults[job.groupSeq] ?? "{}");
+      this.#beginAll(reply.jobs.splice(0), reply.defaults);
     }
     work.setGathering(reply.group?.awaitsEnd === true && !this.#claimMore);
     this.#duty.replied(reply, claim, work);
     this.#duty.slotsWait(this.#claimMore, work);
   }
 
-  #begin(job: Job, defaultsJson: string): void {
+  /** Begins attempts, in pieces: each leaves before the next one begins. All count as in flight at once. */
+  #beginAll(jobs: readonly Job[], defaults: ClaimReply["defaults"]): void {
+    let turn: Promise<void> | null = null;
+    for (const [index, job] of jobs.entries()) {
+      if (index > 0 && index % BEGUN_AT_ONCE_MAX === 0) turn = this.#turnAfter(turn);
+      this.#begin(job, defaults[job.groupSeq] ?? "{}", turn);
+    }
+  }
+
+  async #turnAfter(turn: Promise<void> | null): Promise<void> {
+    await turn;
+    await this.#deps.wait(0);
+  }
+
+  /** `turn`: when it may begin; null = at once. */
+  #begin(job: Job, defaultsJson: string, turn: Promise<void> | null): void {
     const { lease } = job;
     const { now, paces, execute } = this.#deps;
     const work = this.#work;
@@ -275,7 +292,8 @@ export class Executor {
     const headersArrived = (): void => work.headersArrived(lease.attemptId, now());
     const attempt = { lease, controller, timer: work.timer, requests, headersArrived };
     const begun = { model, startedMs: now(), capTokens: lease.capTokens, hedgeOf: lease.hedgeOf };
-    work.add(lease.attemptId, begun, controller, execute(job, defaultsJson, attempt));
+    const execution = (): Promise<Settlement> => execute(job, defaultsJson, attempt);
+    work.add(lease.attemptId, begun, controller, turn === null ? execution() : turn.then(execution));
   }
 
   #slotsWait(): void {

@@ -8,7 +8,13 @@ import type { Objects } from "../objects/address.ts";
 import { startLanes } from "../objects/clients/lanes.ts";
 import { workerOf } from "../run/leases/shard.ts";
 import { indexOf } from "../run/queue/slot.ts";
-import { WORKER_KEPT_CHARS_MAX, WORKER_LEAVE_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../limits.ts";
+import {
+  FIRST_CLAIM_MAX,
+  WORKER_KEPT_CHARS_MAX,
+  WORKER_LEAVE_MS,
+  WORKER_MERGE_MS,
+  WORKER_SHORT_MERGE_MS,
+} from "../limits.ts";
 import type { ClaimReply, EndedReply, GroupView, OwnGroup, Settlement, SlotView } from "../objects/methods/groups.ts";
 import type { RunCaller } from "../objects/clients/caller.ts";
 import { EndedFeed } from "./ended-feed.ts";
@@ -40,10 +46,10 @@ function workerRules(waitingFetchesMax: number): WorkRules {
   return { callsMax, waitingMax: waitingFetchesMax, ...merge };
 }
 
-/** How many attempts a Worker requests with the opening of its group. */
+/** How many attempts a Worker requests with the opening of its group. It claims the others once these have left. */
 export function firstCapacity(waitingFetchesMax: number): number {
   const { callsMax, waitingMax } = workerRules(waitingFetchesMax);
-  return Math.min(callsMax, waitingMax);
+  return Math.min(callsMax, waitingMax, FIRST_CLAIM_MAX);
 }
 
 export class GroupExecutor {

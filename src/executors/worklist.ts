@@ -1,6 +1,13 @@
 /** The attempts of an executor: those in flight, and those that have ended but are not settled yet. */
 import { answerChars } from "../answer.ts";
-import { CLAIM_BYTES_MAX, HEDGE_REPORT_MS_MAX, ROOM_MERGE_MS, ROOM_TOGETHER_MS, WORKER_GATHER_MS } from "../limits.ts";
+import {
+  ATTEMPTS_PER_MERGE_MS,
+  CLAIM_BYTES_MAX,
+  HEDGE_REPORT_MS_MAX,
+  ROOM_MERGE_MS,
+  ROOM_TOGETHER_MS,
+  WORKER_GATHER_MS,
+} from "../limits.ts";
 import type { Settlement } from "../objects/methods/groups.ts";
 import type { StartTimer } from "../providers/exchange.ts";
 import { Deadlines } from "./deadlines.ts";
@@ -323,7 +330,8 @@ export class Worklist {
       this.#wake();
     };
     const { mergeMs, shortMergeMs } = this.#rules;
-    const plainMs = this.#isShort ? Math.max(shortMergeMs, this.#batchingDelayMs) : mergeMs;
+    const longMergeMs = Math.max(mergeMs, Math.floor(this.#running.size / ATTEMPTS_PER_MERGE_MS));
+    const plainMs = this.#isShort ? Math.max(shortMergeMs, this.#batchingDelayMs) : longMergeMs;
     const delayMs = this.#mayGather ? Math.max(plainMs, WORKER_GATHER_MS) : plainMs;
     this.#mergeTimer ??= setTimeout(due, delayMs);
   }

@@ -6,6 +6,7 @@ import { WorkerDuty } from "../../../src/executors/worker-duty.ts";
 import type { WorkRules } from "../../../src/executors/rules.ts";
 import { Paces } from "../../../src/executors/paces.ts";
 import {
+  BEGUN_AT_ONCE_MAX,
   CALL_SOCKET_AFTER_MS,
   CLAIM_BYTES_MAX,
   EXECUTOR_LEASE_MS,
@@ -92,6 +93,59 @@ describe("an executor whose run says that only the end of its group waits", () =
     ends.get("3.1")?.({ attemptId: "3.1", outcome: ANSWER });
     expect(await passes(0)).toBe(3);
     await ran;
+  });
+});
+
+describe("an executor that is granted much", () => {
+  const rules = { callsMax: 512, waitingMax: 512, settleAtShare: 1, mergeMs: 0, shortMergeMs: 0 };
+  const jobs = (count: number, from = 0) => Array.from({ length: count }, (_, index) => jobOf(`${from + index}.1`));
+
+  /** Waits that end when a test says so. */
+  function held() {
+    const waits: (() => void)[] = [];
+    const wait = (): Promise<void> => new Promise((resolve) => waits.push(resolve));
+    const pass = async (): Promise<void> => {
+      waits.shift()?.();
+      for (let turn = 0; turn < 8; turn++) await Promise.resolve();
+    };
+    return { wait, pass };
+  }
+
+  it("lets each piece of it leave before it begins the next, and aborts what has yet to begin", async () => {
+    const { wait, pass } = held();
+    const granted = replyOf(jobs(2 * BEGUN_AT_ONCE_MAX + 2));
+    const aborted: string[] = [];
+    const execute: ExecutorDeps["execute"] = async ({ lease: { attemptId } }, _, { controller }) => {
+      sent.push(attemptId);
+      if (controller.signal.aborted) aborted.push(attemptId);
+      return { attemptId, outcome: ANSWER };
+    };
+    const { executor, claims, sent } = scripted([() => granted], { wait, execute }, rules);
+    const ran = executor.run();
+    const begun: number[] = [];
+    await pass();
+    begun.push(sent.length);
+    expect(executor.attemptIds()).toContain(`${2 * BEGUN_AT_ONCE_MAX + 1}.1`);
+    executor.abort([`${2 * BEGUN_AT_ONCE_MAX + 1}.1`]);
+    for (let piece = 0; piece < 2; piece++) {
+      await pass();
+      begun.push(sent.length);
+    }
+    await ran;
+    expect(begun).toEqual([BEGUN_AT_ONCE_MAX, 2 * BEGUN_AT_ONCE_MAX, 2 * BEGUN_AT_ONCE_MAX + 2]);
+    expect(aborted).toEqual([`${2 * BEGUN_AT_ONCE_MAX + 1}.1`]);
+    expect(settledIn(claims)).toHaveLength(2 * BEGUN_AT_ONCE_MAX + 2);
+  });
+
+  it("lets what the opening of its group has granted leave before it claims the rest", async () => {
+    const { wait, pass } = held();
+    const { executor, claims, sent } = scripted([() => replyOf(jobs(2, 9))], { wait }, rules);
+    const ran = executor.run(replyOf(jobs(2), { claimMore: true }));
+    expect([sent.length, claims.length]).toEqual([2, 0]);
+    await pass();
+    await ran;
+    expect(claims[0]?.capacity).toBe(512);
+    expect(sent).toHaveLength(4);
   });
 });
 

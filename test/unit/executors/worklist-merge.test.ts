@@ -2,7 +2,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { WorkRules } from "../../../src/executors/rules.ts";
 import { Worklist } from "../../../src/executors/worklist.ts";
-import { WORKER_GATHER_MS, WORKER_MERGE_MS, WORKER_SHORT_MERGE_MS } from "../../../src/limits.ts";
+import {
+  ATTEMPTS_PER_MERGE_MS,
+  WORKER_GATHER_MS,
+  WORKER_MERGE_MS,
+  WORKER_SHORT_MERGE_MS,
+} from "../../../src/limits.ts";
 import type { Settlement } from "../../../src/objects/methods/groups.ts";
 
 beforeEach(() => void vi.useFakeTimers());
@@ -81,6 +86,15 @@ describe("a Worker that executes its group", () => {
     await end(LONG_MS, "2.1");
     expect(await passes(1)).toBe(true);
     expect(settle()).toBe(2);
+  });
+
+  it("waits longer the more attempts it has in flight", async () => {
+    const { begin, end, passes } = settling();
+    const longMs = 2 * WORKER_MERGE_MS;
+    begin(...Array.from({ length: longMs * ATTEMPTS_PER_MERGE_MS + 1 }, (_, index) => `${index}.1`));
+    await end(LONG_MS, "0.1");
+    expect(await passes(longMs - 1)).toBe(false);
+    expect(await passes(1)).toBe(true);
   });
 
   it("waits as long for the answers after those that it has settled before their wait was over", async () => {
