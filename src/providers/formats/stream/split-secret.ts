@@ -34,6 +34,7 @@ const INDEXES = ["index", "output_index", "content_index", "item_id"];
 const INDEX_NAME = new RegExp(`"(?:${INDEXES.join("|")})"`);
 const SEQUENCE_NUMBER = /"sequence_number": ?\d+/;
 
+const NONE: readonly number[] = [];
 const QUOTE = '"';
 const BACKSLASH = "\\";
 /** An escape of a character of a secret, or what may become one in the next string of its field. */
@@ -53,9 +54,9 @@ type Begun = { text: string; parts: Part[] };
 
 /**
  * An event that has left unread. One of its strings, from an index of its text on, ends in the first characters of secrets; `next` are the
- * characters that would go on with those.
+ * characters that would go on with those, and `head` is the text before the string, without the number of its event.
  */
-type Unread = { text: string; at: number; next: string };
+type Unread = { text: string; at: number; next: string; head: string };
 
 /** Where the first secret in a text is, if it is whole, and how many characters at the text's end may be the beginning of one. */
 export type Found = { start: number; end: number; tail: number };
@@ -122,6 +123,10 @@ export class SplitSecrets {
   #take(bytes: Uint8Array, isEvent: boolean, out: Uint8Array[]): void {
     const event: Passing = { bytes, json: undefined, isEdited: false };
     if (isEvent) this.#read(event);
+    if (this.#held.length === 0 && !this.#followsSomething) {
+      out.push(event.isEdited ? rewritten(event) : bytes);
+      return;
+    }
     const mustHold = this.#begun.some((fields) =>
       [...fields.values()].some(({ text }) => text.length >= HELD_FROM_CHARS),
     );
@@ -186,17 +191,29 @@ export class SplitSecrets {
   #beginningIn(text: string): Unread | "many" | null {
     if (this.#hasQuote || ESCAPED.test(text)) return "many";
     let found: Unread | null = null;
-    let before = -1;
-    for (let quote = text.indexOf(QUOTE); quote !== -1; quote = text.indexOf(QUOTE, quote + 1)) {
-      const from = before + 1;
-      before = quote;
+    for (const quote of this.#quotesBehindBeginnings(text)) {
       if (text[quote + 1] === ":") continue;
-      const next = this.#nextAt(text, quote, from);
+      const at = text.lastIndexOf(QUOTE, quote - 1) + 1;
+      const next = this.#nextAt(text, quote, at);
       if (next === "") continue;
       if (next === null || found !== null || INDEX_NAME.test(text.slice(quote))) return "many";
-      found = { text, at: from, next };
+      found = { text, at, next, head: withoutNumber(text.slice(0, at)) };
     }
     return found;
+  }
+
+  /** Where a quote stands behind the first characters of a secret. First characters are rarer in an event than quotes. */
+  #quotesBehindBeginnings(text: string): Set<number> | readonly number[] {
+    let quotes: Set<number> | null = null;
+    for (const secret of this.#secrets) {
+      const first = secret[0] ?? QUOTE;
+      for (let start = text.indexOf(first); start !== -1; start = text.indexOf(first, start + 1)) {
+        let at = 1;
+        while (at < secret.length && text[start + at] === secret[at]) at += 1;
+        if (at < secret.length && text[start + at] === QUOTE) (quotes ??= new Set()).add(start + at);
+      }
+    }
+    return quotes ?? NONE;
   }
 
   /** The characters that would go on with the secrets that have begun before an index; null if one has begun with too many to leave. */
@@ -241,13 +258,14 @@ export class SplitSecrets {
 }
 
 /** Whether the next event writes something else into the field whose string ended in the beginning of a secret. */
-function breaksOff({ text: before, at: start, next }: Unread, text: string): boolean {
-  const head = withoutNumber(before.slice(0, start));
-  const own = SEQUENCE_NUMBER.exec(text)?.[0] ?? "";
-  const at = head.length + (before.slice(0, start).length === head.length ? 0 : own.length);
+function breaksOff({ at: start, next, head }: Unread, text: string): boolean {
+  const isNumbered = head.length < start;
+  const at = head.length + (isNumbered ? (SEQUENCE_NUMBER.exec(text)?.[0] ?? "").length : 0);
   const first = text[at];
   if (first === undefined || first === QUOTE || first === BACKSLASH || next.includes(first)) return false;
-  return withoutNumber(text.slice(0, at)) === head && !INDEX_NAME.test(text.slice(at));
+  // Without a number, a head that begins a text is all that stands there.
+  const isOfField = isNumbered ? withoutNumber(text.slice(0, at)) === head : text.startsWith(head);
+  return isOfField && !INDEX_NAME.test(text.slice(at));
 }
 
 /** Events of one field differ in their numbers. */
