@@ -20,6 +20,10 @@ const LEVELS = [8, 16, 24, 32, 48, 64, 96, 128];
 const SUSTAINED_P99_MS = 10;
 /** Time between two events of a stream: 200 tokens per second, as a fast model sends them. */
 const PACE_MS = 5;
+/** Streams before the first that counts, how many at once, and for how long at most, ms: a runtime has compiled the way of a stream by then. */
+const WARM_UP = { requests: 256, concurrency: 64, msMax: 10_000 };
+/** The same of a quick round. */
+const QUICK_WARM_UP = { ...WARM_UP, requests: 16, concurrency: 16 };
 const ADDED_P50_MS = 0.5;
 const ADDED_P99_MS = 5;
 
@@ -32,11 +36,19 @@ export function pacedSuite(options: SuiteOptions): Suite {
     title: `streams of one event every ${PACE_MS} ms, delay of each event from the upstream's write to its client`,
     about:
       `Streams of 200 events, one every ${PACE_MS} ms. Each event carries the time at which the upstream wrote it; the figure is its delay ` +
-      "until the client has read it, beyond that of `direct`. Sustained is the most streams at once, not in step, whose events have a " +
+      `until the client has read it, beyond that of \`direct\`. ${WARM_UP.requests} streams, ${WARM_UP.concurrency} at once, come before them. ` +
+      "Sustained is the most streams at once, not in step, whose events have a " +
       `99th percentile of at most ${SUSTAINED_P99_MS} ms.`,
     cells: variants.map((variant) => ({
       ...cellOf(variant, 0),
-      measure: () => measure({ variant, streamsEach: quick ? 1 : 2, levels: quick ? [] : LEVELS, baseline }),
+      measure: () =>
+        measure({
+          variant,
+          streamsEach: quick ? 1 : 2,
+          levels: quick ? [] : LEVELS,
+          warmUp: quick ? QUICK_WARM_UP : WARM_UP,
+          baseline,
+        }),
     })),
     table: (of) =>
       variants.map((variant) => {
@@ -55,17 +67,22 @@ export function pacedSuite(options: SuiteOptions): Suite {
   };
 }
 
-type Plan = { variant: StreamVariant; streamsEach: number; levels: readonly number[]; baseline: string | undefined };
+type Plan = {
+  variant: StreamVariant;
+  streamsEach: number;
+  levels: readonly number[];
+  warmUp: typeof WARM_UP;
+  baseline: string | undefined;
+};
 
-/** One stream of each client warms the server up. */
-async function measure({ variant, streamsEach, levels, baseline }: Plan): Promise<Figures> {
+async function measure({ variant, streamsEach, levels, warmUp, baseline }: Plan): Promise<Figures> {
   await using upstream = await startUpstreamOf(variant, { paceMs: PACE_MS });
   await using server = await startVariant(variant, upstream, baseline);
   const target = await streamTarget(variant, upstream, server);
   const figures: Figures = {};
+  await loadPaced({ ...target, ...warmUp });
   for (const concurrency of CONCURRENCIES) {
     const plan = { ...target, concurrency, msMax: 20_000 };
-    await loadPaced({ ...plan, requests: concurrency });
     const { p50Ms, p99Ms, mostMs } = await loadPaced({ ...plan, requests: concurrency * streamsEach });
     figures[`p50_ms@${concurrency}`] = p50Ms;
     figures[`p99_ms@${concurrency}`] = p99Ms;
