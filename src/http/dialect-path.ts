@@ -5,7 +5,7 @@ import { ROUTES } from "../contract/routes/table.ts";
 
 /** The routes whose refusals have the dialects' form. */
 const SPOKEN: ReadonlySet<string> = new Set(
-  ROUTES.filter(({ errors }) => errors?.content?.["application/json"]?.schema === dialectErrorBody()).map(
+  ROUTES.filter(({ errors }) => errors?.content?.["application/json"]?.schema === dialectErrorBody).map(
     ({ path }) => path,
   ),
 );
