@@ -3,7 +3,7 @@ import { TOKEN_PREFIX, WORKER_TOKEN_PREFIX } from "./auth/token-prefix.ts";
 import { dialectErrorBody } from "../contract/dialects/dialects.ts";
 import { ROUTES } from "../contract/routes/table.ts";
 
-/** The routes whose refusals have the dialects' form. */
+/** The routes whose refusals have the dialects' form: the table names its schema by the function that builds it. */
 const SPOKEN: ReadonlySet<string> = new Set(
   ROUTES.filter(({ errors }) => errors?.content?.["application/json"]?.schema === dialectErrorBody).map(
     ({ path }) => path,

@@ -134,7 +134,7 @@ export class Turns {
     if (carried === null)
       for (const id of this.#run.carriedShards.takeOthers(shards, nowMs)) shards.push(engine.shard(id));
     const [carrier] = shards;
-    // Any row of a shard may hold the newest tail, so the first that is written takes over all that is in no row yet.
+    // Any row of a shard may hold new events, so the first that is written takes those that are in no row yet.
     const log = { carrier: carrier?.id ?? null, asRows: flush === "log", isPart: carried !== null };
     const { rows, tail } = engine.log.write(log);
     const others =
