@@ -41,7 +41,7 @@ const CALLER = `export default {
 const opened = z.object({ token: z.string() });
 
 function gatewayWorker(code: string, port: number) {
-  const { name, compatibilityDate, compatibilityFlags, objects, buckets, vars } = localPlan([]);
+  const { name, compatibilityDate, compatibilityFlags, objects, buckets, vars } = localPlan({});
   return {
     name,
     modules: [{ type: "ESModule" as const, path: "gateway.mjs", contents: code }],

@@ -9,7 +9,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type DemoSetting, demoSetting } from "./demo-provider.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
-import { localPlan } from "./local/plan.ts";
 import { openRun } from "./open-run.ts";
 import { refusal } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
@@ -51,11 +50,10 @@ async function demonstrate(setting: DemoSetting, folder: string): Promise<number
   const started = performance.now();
   const adminKey = randomBytes(24).toString("base64url");
   // No env file: the demo must not use the user's own settings.
-  const plan = localPlan([]);
-  const vars = { ...plan.vars, ...setting.vars, ADMIN_KEY: adminKey };
+  const vars = { ...setting.vars, ADMIN_KEY: adminKey };
   const printed: string[] = [];
   const log = (line: string): void => void printed.push(withoutTokens(line));
-  gateway = await startLocalGateway({ ...plan, vars }, { host: HOST, port: 0, dataDir: join(folder, "state"), log });
+  gateway = await startLocalGateway({ vars }, { host: HOST, port: 0, dataDir: join(folder, "state"), log });
   if (interrupted) return 130;
   const { url } = gateway;
   const problem = await refusal(url, adminKey);

@@ -4,12 +4,11 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
+import { unreachableApart } from "./local/apart.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
-import { localPlan, type LocalPlan } from "./local/plan.ts";
 import { serveSetting, type ServeSetting } from "./local/serve-setting.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
-import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
@@ -33,10 +32,9 @@ async function main(): Promise<number> {
   if (typeof setting === "string") return fail(setting);
   const taken = await tryPort(setting.port, setting.host);
   if ("refused" in taken) return fail(`Cannot listen on ${setting.host}:${setting.port}: ${taken.refused}.`);
-  const plan = localPlan([]);
-  const vars = { ...plan.vars, ...setting.vars };
-  const unreachable = unreachableUpstreams(vars);
-  const gateway = await started({ ...plan, vars }, setting);
+  const { vars } = setting;
+  const unreachable = unreachableApart({ vars });
+  const gateway = await started(setting);
   if (typeof gateway === "string") return fail(gateway);
   const problem = await refusal(gateway.url, setting.adminKey);
   if (problem !== null) {
@@ -50,11 +48,11 @@ async function main(): Promise<number> {
 }
 
 /** The gateway, or why it did not start. */
-async function started(plan: LocalPlan, setting: ServeSetting): Promise<LocalGateway | string> {
+async function started(setting: ServeSetting): Promise<LocalGateway | string> {
   const log = (line: string): void => console.error(withoutTokens(line));
-  const { host, port } = setting;
+  const { host, port, vars } = setting;
   try {
-    return await startLocalGateway(plan, { host, port, dataDir: dataDirOf(setting), log });
+    return await startLocalGateway({ vars }, { host, port, dataDir: dataDirOf(setting), log });
   } catch (error) {
     return `The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`;
   }

@@ -8,11 +8,10 @@ import { parseArgs } from "node:util";
 import { findCredential, readText, type Credential } from "../cli/credential.ts";
 import { DEV_VARS } from "../cli/places.ts";
 import { ensureKeys, freshKeys } from "./dev-vars.ts";
+import { unreachableApart } from "./local/apart.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
-import { localPlan } from "./local/plan.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
-import { unreachableUpstreams } from "./reach-upstreams.ts";
 import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
@@ -77,12 +76,11 @@ async function serve({ host, port, dataDir, envFiles, given, key }: Serving): Pr
   const stopSignal = new StopSignal();
   const log = (line: string): void => console.error(withoutTokens(line));
   const adminKey = key.value;
-  const planned = localPlan(envFiles);
-  const plan = { ...planned, vars: { ...planned.vars, ADMIN_KEY: adminKey } };
-  const unreachable = unreachableUpstreams(plan.vars);
+  const setting = { envFiles, vars: { ADMIN_KEY: adminKey } };
+  const unreachable = unreachableApart(setting);
   let gateway: LocalGateway;
   try {
-    gateway = await startLocalGateway(plan, { host, port, dataDir, log });
+    gateway = await startLocalGateway(setting, { host, port, dataDir, log });
   } catch (error) {
     return fail(`The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`);
   }

@@ -5,7 +5,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { startLocalGateway } from "../../scripts/local/gateway.ts";
-import { localPlan } from "../../scripts/local/plan.ts";
 import { openRun } from "../../scripts/open-run.ts";
 import { startBrowser } from "../../test/page/chromium.ts";
 
@@ -21,9 +20,8 @@ export type Place = AsyncDisposable & {
 export async function startPlace(): Promise<Place> {
   const folder = mkdtempSync(join(tmpdir(), "fanout-bench-page-"));
   const adminKey = randomBytes(24).toString("base64url");
-  const plan = localPlan([]);
   const gateway = await startLocalGateway(
-    { ...plan, vars: { ...plan.vars, ADMIN_KEY: adminKey } },
+    { vars: { ADMIN_KEY: adminKey } },
     { host: "127.0.0.1", port: 0, dataDir: join(folder, "state"), log: () => undefined },
   );
   const { url } = gateway;

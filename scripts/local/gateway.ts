@@ -1,19 +1,17 @@
 /**
- * A local gateway: the bundled Worker on Miniflare, with its objects and buckets in one folder, behind a TCP relay that detects
- * client disconnects. Miniflare restarts workerd after a crash. `wrangler dev --persist-to` can use the same folder; only one
- * process may use a folder at a time.
+ * A local gateway: the bundled Worker on workerd, with its objects and buckets in one folder, behind a TCP relay that detects client
+ * disconnects. workerd is started again after a crash. `wrangler dev --persist-to` can use the same folder; only one process may use a
+ * folder at a time.
  */
 import "./small-heap.ts";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { convertV4MiniflareOptions, Log, LogLevel, Miniflare, Response } from "miniflare";
-import { ROOT } from "../root.ts";
-import { bundledApart } from "./bundle-apart.ts";
+import { apart } from "./apart.ts";
 import { claimFolder } from "./claim-folder.ts";
-import { DiskService, freeBytesOf } from "./disk.ts";
-import type { LocalPlan } from "./plan.ts";
+import { DISK_SERVICE, DiskService, freeBytesOf, startDiskServer } from "./disk.ts";
+import type { LocalSetting } from "./plan.ts";
 import { startSplice } from "./splice.ts";
-import { endWorkerdWithThisProcess, ORPHAN_ENDS_MS } from "./workerd-program.ts";
+import { ORPHAN_ENDS_MS } from "./workerd-program.ts";
+import { startWorkerd } from "./workerd.ts";
 
 export type LocalGateway = {
   url: string;
@@ -35,25 +33,15 @@ export type LocalGatewayOptions = {
   freeBytes?: () => Promise<number>;
 };
 
-/** Folder in which `wrangler dev --persist-to` stores its data; sharing it lets both programs use the same runs. */
-const WRANGLER_LAYOUT = "v3";
-
 /** Starts the gateway. Rejects if the source does not bundle, the folder cannot be used or is in use, or the port is taken. */
-export async function startLocalGateway(plan: LocalPlan, options: LocalGatewayOptions): Promise<LocalGateway> {
-  // workerd has no jurisdictions: it would refuse every object.
-  if ((plan.vars["JURISDICTION"] ?? "") !== "") {
-    throw new Error(
-      "JURISDICTION holds on Cloudflare only: here all data is in one folder of this machine. Remove it.",
-    );
-  }
+export async function startLocalGateway(setting: LocalSetting, options: LocalGatewayOptions): Promise<LocalGateway> {
   const claim = claimFolder(options.dataDir);
   if ("usedBy" in claim) {
     throw new Error(`Process ${claim.usedBy} runs a gateway on ${options.dataDir}. Stop it, or use another folder.`);
   }
-  endWorkerdWithThisProcess();
   try {
     if (claim.wasLeft) await sleep(ORPHAN_ENDS_MS);
-    return await start(plan, { ...options, release: claim.release });
+    return await start(setting, { ...options, release: claim.release });
   } catch (error) {
     claim.release();
     throw error;
@@ -65,64 +53,26 @@ type StartOptions = LocalGatewayOptions & {
   release: () => void;
 };
 
-async function start(plan: LocalPlan, options: StartOptions): Promise<LocalGateway> {
-  const code = await bundledApart(plan.main, ROOT);
-  const disk = new DiskService(options.freeBytes ?? (() => freeBytesOf(options.dataDir)), options.log);
-  let stopping = false;
-  const miniflare = new Miniflare(
-    convertV4MiniflareOptions({
-      host: "127.0.0.1",
-      resourcePersistencePath: join(options.dataDir, WRANGLER_LAYOUT),
-      // Otherwise Miniflare fetches data about the location of this machine.
-      cf: false,
-      // Otherwise a Worker in front of the network rewrites the headers of each upstream call, and adds one of its own.
-      stripCfConnectingIp: false,
-      telemetry: { enabled: false },
-      log: new Log(LogLevel.NONE),
-      logRequests: false,
-      handleStructuredLogs: ({ message }: { message: string }) => options.log(message),
-      unsafeHandleRuntimeRestart: () => {
-        if (!stopping) options.log("workerd ended and was started again; open groups go on from the disk.");
-      },
-      name: plan.name,
-      rootPath: ROOT,
-      modules: [{ type: "ESModule", path: "gateway.mjs", contents: code }],
-      compatibilityDate: plan.compatibilityDate,
-      compatibilityFlags: [...plan.compatibilityFlags],
-      bindings: plan.vars,
-      durableObjects: Object.fromEntries(
-        Object.entries(plan.objects).map(([binding, className]) => [binding, { className, useSQLite: true }]),
-      ),
-      r2Buckets: plan.buckets,
-      // Such a gateway keeps a reserve of the disk: the Worker asks this process, which may look.
-      serviceBindings: { DISK: async () => new Response(await disk.answer()) },
-      // The Worker gets its own socket, so that requests do not pass through Miniflare's entry Worker.
-      unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
-    }),
-  );
-  const dispose = async (): Promise<void> => {
-    stopping = true;
-    await miniflare.dispose();
+async function start(setting: LocalSetting, options: StartOptions): Promise<LocalGateway> {
+  const { dataDir, log } = options;
+  const configuration = await apart("configuration-program.ts", { ...setting, dataDir });
+  await using started = new AsyncDisposableStack();
+  const disk = await startDiskServer(new DiskService(options.freeBytes ?? (() => freeBytesOf(dataDir)), log));
+  started.defer(disk.stop);
+  const args = [`--external-addr=${DISK_SERVICE}=127.0.0.1:${disk.port}`];
+  const workerd = await startWorkerd({ configuration, args, log });
+  started.defer(workerd.stop);
+  const splice = await startSplice({ host: options.host, port: options.port }, workerd.address);
+  const running = started.move();
+  const host = options.host === "0.0.0.0" ? "127.0.0.1" : options.host;
+  return {
+    url: `http://${host}:${splice.port}`,
+    busy: splice.busy,
+    stop: async (drainMs = 0) => {
+      if (drainMs > 0) await splice.drain(drainMs);
+      await splice.close();
+      await running.disposeAsync();
+      options.release();
+    },
   };
-  try {
-    await miniflare.ready;
-    const direct = await miniflare.unsafeGetDirectURL();
-    const target = { host: direct.hostname, port: Number(direct.port) };
-    const splice = await startSplice({ host: options.host, port: options.port }, () => target);
-    const host = options.host === "0.0.0.0" ? "127.0.0.1" : options.host;
-    return {
-      url: `http://${host}:${splice.port}`,
-      busy: splice.busy,
-      stop: async (drainMs = 0) => {
-        if (drainMs > 0) await splice.drain(drainMs);
-        stopping = true;
-        await splice.close();
-        await dispose();
-        options.release();
-      },
-    };
-  } catch (error) {
-    await dispose();
-    throw error;
-  }
 }

@@ -30,11 +30,16 @@ export type LocalPlan = {
   buckets: Record<string, string>;
 };
 
-/**
- * Reads the plan. If several `envFiles` set a variable, the last one counts. Values of env files are used literally: dollar signs
- * are not expanded.
- */
-export function localPlan(envFiles: readonly string[]): LocalPlan {
+/** What a local gateway is told beside wrangler.toml. `vars` contain secrets: never print them. */
+export type LocalSetting = {
+  /** The last one that sets a variable counts. */
+  envFiles?: readonly string[];
+  /** Variables that override those of the files. */
+  vars?: Readonly<Record<string, z.core.util.JSONType>>;
+};
+
+/** Reads the plan. Values of env files are used literally: dollar signs are not expanded. */
+export function localPlan({ envFiles = [], vars: given = {} }: LocalSetting): LocalPlan {
   const toml = wranglerToml.parse(parse(readFileSync(join(ROOT, "wrangler.toml"), "utf8")));
   // On plain workerd any number of fetches can wait for headers; on Cloudflare only six.
   // It can also find out whether a connection can be made; on Cloudflare, hosts behind Cloudflare refuse such connections.
@@ -47,7 +52,7 @@ export function localPlan(envFiles: readonly string[]): LocalPlan {
     main: join(ROOT, toml.main),
     compatibilityDate: toml.compatibility_date,
     compatibilityFlags: toml.compatibility_flags,
-    vars,
+    vars: { ...vars, ...given },
     objects: Object.fromEntries(toml.durable_objects.bindings.map(({ name, class_name }) => [name, class_name])),
     buckets: Object.fromEntries(toml.r2_buckets.map(({ binding, bucket_name }) => [binding, bucket_name])),
   };

@@ -17,14 +17,11 @@ export function workerdProgram(): string {
 }
 
 /**
- * Has Miniflare start workerd through a wrapper that ends it with this process. Otherwise a SIGKILL of this process would
- * leave workerd running: its objects' alarms would go on, beside those of the next gateway on the same folder. Windows has
+ * What starts workerd, with the environment that it needs: a wrapper that ends workerd with this process. Otherwise a SIGKILL of this
+ * process would leave workerd running: its objects' alarms would go on, beside those of the next gateway on the same folder. Windows has
  * no shell for it, so there an orphan must be ended by hand.
  */
-export function endWorkerdWithThisProcess(): void {
-  if (process.platform === "win32") return;
-  const { MINIFLARE_WORKERD_PATH: program } = process.env;
-  if (program === WRAPPER) return;
-  process.env["FANOUT_WORKERD"] = program ?? workerdProgram();
-  process.env["MINIFLARE_WORKERD_PATH"] = WRAPPER;
+export function workerdCommand(): { program: string; env: Readonly<Record<string, string>> } {
+  const program = process.env["MINIFLARE_WORKERD_PATH"] ?? workerdProgram();
+  return process.platform === "win32" ? { program, env: {} } : { program: WRAPPER, env: { FANOUT_WORKERD: program } };
 }

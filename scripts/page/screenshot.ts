@@ -10,7 +10,6 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { chromium, type Browser } from "playwright-core";
 import { startLocalGateway } from "../local/gateway.ts";
-import { localPlan } from "../local/plan.ts";
 import { openRun } from "../open-run.ts";
 import { ROOT } from "../root.ts";
 
@@ -38,10 +37,9 @@ const UPSTREAMS = {
     prices: { "*": { input: 1, output: 2 } },
   },
 };
-const plan = localPlan([]);
-const vars = { ...plan.vars, ADMIN_KEY: adminKey, UPSTREAMS, OTHER_KEY: adminKey, DEFAULT_MODEL: "small/echo" };
+const vars = { ADMIN_KEY: adminKey, UPSTREAMS, OTHER_KEY: adminKey, DEFAULT_MODEL: "small/echo" };
 const gateway = await startLocalGateway(
-  { ...plan, vars: { ...vars, UPSTREAMS: JSON.stringify(UPSTREAMS) } },
+  { vars: { ...vars, UPSTREAMS: JSON.stringify(UPSTREAMS) } },
   { host: "127.0.0.1", port: 0, dataDir: join(folder, "state"), log: () => undefined },
 );
 try {

@@ -7,7 +7,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { z } from "zod";
 import { startLocalGateway, type LocalGateway } from "../../scripts/local/gateway.ts";
-import { localPlan } from "../../scripts/local/plan.ts";
 import { DISK_FULL_RETRY_MS, DISK_RESERVE_BYTES } from "../../src/limits.ts";
 import { openRun, send, type GatewayRequest } from "../support/gateway.ts";
 import { answerOf, errorOf, type Answer } from "./world.ts";
@@ -39,9 +38,8 @@ beforeAll(async () => {
     dataDir: join(folder, "data"),
     log: (line: string) => printed.push(line),
   };
-  const plan = localPlan([]);
-  const vars = { ...plan.vars, ADMIN_KEY, UPSTREAMS, DEFAULT_MODEL: "sim/echo" };
-  gateway = await startLocalGateway({ ...plan, vars }, { ...options, freeBytes: async () => freeBytes });
+  const vars = { ADMIN_KEY, UPSTREAMS, DEFAULT_MODEL: "sim/echo" };
+  gateway = await startLocalGateway({ vars }, { ...options, freeBytes: async () => freeBytes });
 });
 
 afterAll(async () => {

@@ -11,7 +11,6 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { startLocalGateway, type LocalGateway } from "../../scripts/local/gateway.ts";
-import { localPlan } from "../../scripts/local/plan.ts";
 
 const ADMIN_KEY = "operator-key-of-these-tests-0123";
 /** An upstream that never answers, and counts the connections that its callers close. */
@@ -47,10 +46,9 @@ beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "fanout-local-"));
   const prices = { "*": { input: 1, output: 1 } };
   const up = { kind: "openai", base_url: await upstream.start(), models: ["m"], prices };
-  const plan = localPlan([]);
-  const vars = { ...plan.vars, ADMIN_KEY, DEFAULT_MODEL: "m", UPSTREAMS: { up } };
+  const vars = { ADMIN_KEY, DEFAULT_MODEL: "m", UPSTREAMS: { up } };
   const log = (): void => undefined;
-  gateway = await startLocalGateway({ ...plan, vars }, { host: "127.0.0.1", port: 0, dataDir: folder, log });
+  gateway = await startLocalGateway({ vars }, { host: "127.0.0.1", port: 0, dataDir: folder, log });
   const opened = await fetch(`${gateway.url}/runs`, {
     method: "POST",
     headers: { authorization: `Bearer ${ADMIN_KEY}`, "content-type": "application/json" },

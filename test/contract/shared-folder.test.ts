@@ -10,13 +10,13 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { z } from "zod";
 import { startLocalGateway } from "../../scripts/local/gateway.ts";
-import { localPlan } from "../../scripts/local/plan.ts";
 import { tryPort } from "../../scripts/port.ts";
 import { ROOT } from "../../scripts/root.ts";
 import { openRun, send } from "../support/gateway.ts";
 
 const ADMIN_KEY = "operator-key-of-these-tests-0123";
 const batch = z.looseObject({ id: z.string(), results: z.array(z.string()) });
+const stored = z.looseObject({ id: z.string() });
 const spent = z.looseObject({ calls: z.looseObject({ spent: z.number() }) });
 
 let folder = "";
@@ -30,9 +30,8 @@ afterAll(() => {
 type Program = { url: string; stop: () => Promise<void> };
 
 async function npmStart(): Promise<Program> {
-  const plan = localPlan([]);
   const options = { host: "127.0.0.1", port: 0, dataDir: join(folder, "data"), log: (): void => undefined };
-  return await startLocalGateway({ ...plan, vars: { ...plan.vars, ADMIN_KEY } }, options);
+  return await startLocalGateway({ vars: { ADMIN_KEY } }, options);
 }
 
 async function wranglerDev(): Promise<Program> {
@@ -75,9 +74,9 @@ async function under<T>(program: () => Promise<Program>, use: (url: string) => P
 }
 
 it("continues a run of one program under the other, and back", { tags: ["slow"] }, async () => {
-  type Opened = { token: string; groups: { id: string; results: string[] }[] };
+  type Opened = { token: string; groups: { id: string; results: string[] }[]; files: string[] };
   /** Sends a batch, and reads every batch so far. */
-  const goOn = async (url: string, { token, groups }: Opened, prompts: string[]): Promise<Opened> => {
+  const goOn = async (url: string, { token, groups, files }: Opened, prompts: string[]): Promise<Opened> => {
     const { id, results } = batch.parse(await (await send(`${url}/batch`, { token, json: { prompts } })).json());
     expect(results).toEqual(prompts);
     const all = [...groups, { id, results }];
@@ -86,11 +85,19 @@ it("continues a run of one program under the other, and back", { tags: ["slow"] 
     }
     const calls = all.reduce((sum, each) => sum + each.results.length, 0);
     expect(spent.parse(await (await send(`${url}/budget`, { token })).json()).calls.spent).toBe(calls);
-    return { token, groups: all };
+    // Files are in a bucket.
+    const form = new FormData();
+    form.set("purpose", "user_data");
+    form.set("file", new Blob([`file ${files.length}`]), "a.txt");
+    const file = stored.parse(await (await send(`${url}/v1/files`, { token, method: "POST", body: form })).json()).id;
+    for (const [at, each] of [...files, file].entries()) {
+      expect(await (await send(`${url}/v1/files/${each}/content`, { token })).text()).toBe(`file ${at}`);
+    }
+    return { token, groups: all, files: [...files, file] };
   };
   const first = await under(npmStart, async (url) => {
     const { token } = await openRun(url, ADMIN_KEY, { budget: { usd: 1, calls: 100 } });
-    return await goOn(url, { token, groups: [] }, ["one", "two", "three"]);
+    return await goOn(url, { token, groups: [], files: [] }, ["one", "two", "three"]);
   });
   const second = await under(wranglerDev, (url) => goOn(url, first, ["four", "five"]));
   await under(npmStart, (url) => goOn(url, second, ["six"]));

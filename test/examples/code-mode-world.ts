@@ -75,7 +75,7 @@ export default class extends WorkerEntrypoint {
 /** `programMs`: how long a program may take. */
 export async function startCodeMode({ programMs }: { programMs: number }): Promise<CodeMode> {
   const { upstream, bill } = await billingProvider();
-  const plan = localPlan([]);
+  const plan = localPlan({});
   const adminKey = randomUUID();
   const lines: string[] = [];
   const miniflare = new Miniflare(

@@ -96,4 +96,15 @@ describe("the bundle of the Worker", () => {
       expect([atStart.documents, atDocument.documents, atDocument.status]).toEqual([0, 1, 200]);
     },
   );
+
+  it("fails with the place of the fault in the source", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "fanout-bundle-"));
+    try {
+      const file = join(folder, "broken.ts");
+      await writeFile(file, "export default {;\n");
+      await expect(bundleWorker(file, { root: ROOT })).rejects.toThrow(/broken\.ts:1:16/);
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  });
 });
