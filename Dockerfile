@@ -20,4 +20,4 @@ EXPOSE 8787
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health`).then((reply) => process.exit(reply.ok ? 0 : 1), () => process.exit(1))"]
 # Not through npm: node then receives the signal that stops the container, and drains.
-CMD ["node", "scripts/serve.ts"]
+CMD ["node", "scripts/lean.mjs", "serve.ts"]

@@ -4,12 +4,11 @@
  */
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
-import { unreachableApart } from "./local/apart.ts";
+import { unreachableApart, usabilityApart } from "./local/apart.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { serveSetting, type ServeSetting } from "./local/serve-setting.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
-import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
 
@@ -36,13 +35,12 @@ async function main(): Promise<number> {
   const unreachable = unreachableApart({ vars });
   const gateway = await started(setting);
   if (typeof gateway === "string") return fail(gateway);
-  const problem = await refusal(gateway.url, setting.adminKey);
+  const { problem, warnings } = await usabilityApart({ url: gateway.url, adminKey: setting.adminKey });
   if (problem !== null) {
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of [...(await warnings(gateway.url, setting.adminKey)), ...(await unreachable)])
-    console.error(`Warning: ${warning}.`);
+  for (const warning of [...warnings, ...(await unreachable)]) console.error(`Warning: ${warning}.`);
   console.log(`fanout is ready at http://${setting.host}:${setting.port}. State: ${dataDirOf(setting)}`);
   return await stopSignal.stopped(gateway);
 }

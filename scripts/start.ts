@@ -8,11 +8,10 @@ import { parseArgs } from "node:util";
 import { findCredential, readText, type Credential } from "../cli/credential.ts";
 import { DEV_VARS } from "../cli/places.ts";
 import { ensureKeys, freshKeys } from "./dev-vars.ts";
-import { unreachableApart } from "./local/apart.ts";
+import { unreachableApart, usabilityApart } from "./local/apart.ts";
 import { startLocalGateway, type LocalGateway } from "./local/gateway.ts";
 import { StopSignal } from "./local/stop-signal.ts";
 import { tryPort } from "./port.ts";
-import { refusal, warnings } from "./readiness.ts";
 import { withoutTokens } from "./redact-tokens.ts";
 import { ROOT } from "./root.ts";
 import { shellWord } from "./token-setting.ts";
@@ -84,13 +83,12 @@ async function serve({ host, port, dataDir, envFiles, given, key }: Serving): Pr
   } catch (error) {
     return fail(`The gateway did not start:\n${error instanceof Error ? error.message : String(error)}`);
   }
-  const problem = await refusal(gateway.url, adminKey);
+  const { problem, warnings } = await usabilityApart({ url: gateway.url, adminKey });
   if (problem !== null) {
     await gateway.stop();
     return fail(`The gateway is not usable: ${problem}`);
   }
-  for (const warning of [...(await warnings(gateway.url, adminKey)), ...(await unreachable)])
-    console.error(`Warning: ${warning}.`);
+  for (const warning of [...warnings, ...(await unreachable)]) console.error(`Warning: ${warning}.`);
   const isDefault = gateway.url === `http://127.0.0.1:${PORT_DEFAULT}`;
   const tokenFlags = [
     ...(isDefault ? [] : ["--url", gateway.url]),

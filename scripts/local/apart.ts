@@ -6,6 +6,7 @@ import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { LocalSetting } from "./plan.ts";
+import type { Usability, UsabilityRequest } from "./readiness-program.ts";
 
 /** More than any of them prints, bytes: what `execFile` may collect. */
 const OUTPUT_BYTES_MAX = 64 * 1024 * 1024;
@@ -35,4 +36,9 @@ export async function unreachableApart(setting: LocalSetting): Promise<string[]>
       `whether the upstreams can be reached is not known: ${error instanceof Error ? error.message : String(error)}`,
     ];
   }
+}
+
+/** Whether the operator can use the gateway, and what it warns of. */
+export async function usabilityApart(request: UsabilityRequest): Promise<Usability> {
+  return JSON.parse((await apart("readiness-program.ts", request)).toString());
 }

@@ -83,16 +83,16 @@ describe("npm run serve", () => {
     { tags: ["slow"] },
     async () => {
       const { url, env } = await setting();
-      const first = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
+      const first = new Served(["node", "scripts/lean.mjs", "serve.ts"], { cwd: ROOT, env });
       await first.prints("fanout is ready");
       const token = await openRun(url);
       const other = await setting();
-      const second = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
+      const second = new Served(["node", "scripts/lean.mjs", "serve.ts"], { cwd: ROOT, env: other.env });
       expect(await second.ended).toBe(1);
       expect(second.printed).toContain(`Process ${first.child.pid} runs a gateway on`);
       first.child.kill("SIGKILL");
       await first.ended;
-      const third = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: other.env });
+      const third = new Served(["node", "scripts/lean.mjs", "serve.ts"], { cwd: ROOT, env: other.env });
       await third.prints("fanout is ready");
       expect(await post(`${other.url}/query`, token, { prompt: "abc", model: "sim/echo" })).toMatchObject({
         text: "abc",
@@ -107,7 +107,7 @@ describe("npm run serve", () => {
     { tags: ["slow"] },
     async () => {
       const { env } = await setting();
-      const served = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env });
+      const served = new Served(["node", "scripts/lean.mjs", "serve.ts"], { cwd: ROOT, env });
       await served.prints("fanout is ready");
       const runtimes = childrenOf(served.child.pid);
       expect(runtimes).not.toEqual([]);
@@ -122,7 +122,7 @@ describe("npm run serve", () => {
     ["with a configuration that cannot work", { UPSTREAMS: `{"a":{"kind":"imaginary"}}` }, "UPSTREAMS.a.kind"],
   ])("ends with the reason %s", { tags: ["slow"] }, async (_, wrong, reason) => {
     const { env } = await setting();
-    const served = new Served(["node", "scripts/serve.ts"], { cwd: ROOT, env: { ...env, ...wrong } });
+    const served = new Served(["node", "scripts/lean.mjs", "serve.ts"], { cwd: ROOT, env: { ...env, ...wrong } });
     expect(await served.ended).toBe(1);
     expect(served.printed).toContain(reason);
   });

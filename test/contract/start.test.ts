@@ -42,7 +42,7 @@ describe("npm start", () => {
       ([name, value]) => `${name}='${value}'\n`,
     );
     writeFileSync(envFile, lines.join(""));
-    const started = spawn("node", ["--", "scripts/start.ts", "--env-file", envFile], {
+    const started = spawn("node", ["--", "scripts/lean.mjs", "start.ts", "--env-file", envFile], {
       cwd: ROOT,
       env: { ...process.env, FANOUT_DATA: join(folder, "data"), WRANGLER_REGISTRY_PATH: join(folder, "dev"), ...env },
       stdio: ["ignore", "pipe", "pipe"],
