@@ -987,6 +987,11 @@ export const BATCH_PAUSE_MS = 2;
 export const BATCH_FIRST_READS = 4;
 /** Reads before a batch is tried again after one of a single event: a try that gathers nothing costs a timer. */
 export const BATCH_RETRY_READS = 16;
+/**
+ * Events in a batch after which the next pause is twice as long: a stream of more than a thousand events a second, which would take a
+ * thread for itself in smaller batches. Nobody reads so fast that he sees them come together.
+ */
+export const BATCH_MANY_EVENTS = 3;
 /** Longest such pause, ms: events that come in pairs within 16 ms look the same to a reader. */
 export const BATCH_PAUSE_MS_MAX = 8;
 /**

@@ -7,6 +7,7 @@
  */
 import {
   BATCH_FIRST_READS,
+  BATCH_MANY_EVENTS,
   BATCH_PAUSE_MS,
   BATCH_PAUSE_MS_MAX,
   BATCH_RETRY_READS,
@@ -61,6 +62,8 @@ export function batchReaderOf(stream: ReadableStream<Uint8Array>, deps: BatchDep
   return pausing(chunks, { ...deps, gather: () => gathering(stream, chunks, deps) });
 }
 
+type Result = ReadableStreamReadResult<Uint8Array>;
+
 type PauseDeps = Omit<BatchDeps, "pipe"> & {
   /** The reader of batches, in place of the reader of chunks. */
   gather: () => ChunkReader;
@@ -75,32 +78,36 @@ export function pausing(chunks: ChunkReader, { gather, now, lookTimer, edited }:
   let reader = chunks;
   let lastMs = Number.NEGATIVE_INFINITY;
   let isDense = false;
+  /** Whether the last batch had so many events that the next one may be gathered for twice as long. */
+  let hadMany = false;
   /** Reads before the next try. */
   let left = BATCH_FIRST_READS;
-  const read = async (): Promise<ReadableStreamReadResult<Uint8Array>> => {
-    const isTry = left <= 0 && (isDense || edited.areMany);
-    if (isTry) {
-      if (reader === chunks) reader = gather();
-      await new Promise<void>((resolve) => void lookTimer(edited.pauseMs, resolve));
-    }
-    const result = await reader.read();
+  const noted = (result: Result): Result => {
     const nowMs = now();
     isDense = nowMs - lastMs < 2 * edited.pauseMs;
     lastMs = nowMs;
     if (result.done) end();
-    else if (!isTry) left -= 1;
-    else if (!hasSeveral(result.value)) left = BATCH_RETRY_READS;
+    else left -= 1;
+    return result;
+  };
+  const failed = (error: unknown): never => {
+    end();
+    throw error;
+  };
+  const readBatch = async (): Promise<Result> => {
+    if (reader === chunks) reader = gather();
+    const pauseMs = hadMany ? 2 * edited.pauseMs : edited.pauseMs;
+    await new Promise<void>((resolve) => void lookTimer(pauseMs, resolve));
+    const result = await reader.read().then(noted, failed);
+    if (result.done) return result;
+    const events = eventsIn(result.value, BATCH_MANY_EVENTS);
+    hadMany = events === BATCH_MANY_EVENTS;
+    left = events < 2 ? BATCH_RETRY_READS : 0;
     return result;
   };
   return {
-    read: async () => {
-      try {
-        return await read();
-      } catch (error) {
-        end();
-        throw error;
-      }
-    },
+    // A promise less than an async function would make of each chunk.
+    read: () => (left <= 0 && (isDense || edited.areMany) ? readBatch() : reader.read().then(noted, failed)),
     cancel: async (reason) => {
       end();
       await reader.cancel(reason);
@@ -108,11 +115,12 @@ export function pausing(chunks: ChunkReader, { gather, now, lookTimer, edited }:
   };
 }
 
-/** Whether bytes go on behind their first blank line. */
-function hasSeveral(bytes: Uint8Array): boolean {
-  let lf = bytes.indexOf(LF);
-  while (lf !== -1 && bytes[lf + 1] !== LF) lf = bytes.indexOf(LF, lf + 1);
-  return lf !== -1 && lf + 2 < bytes.length;
+/** How many events begin in bytes that begin with one, counted up to a number: one more than have a blank line before more bytes. */
+function eventsIn(bytes: Uint8Array, most: number): number {
+  let events = 1;
+  for (let lf = bytes.indexOf(LF); lf !== -1 && events < most; lf = bytes.indexOf(LF, lf + 1))
+    if (bytes[lf + 1] === LF && lf + 2 < bytes.length) events += 1;
+  return events;
 }
 
 const LF = 0x0a;
@@ -135,13 +143,13 @@ type BytesReader = ChunkReader & { releaseLock: () => void };
 function bytesReader(stream: ReadableStream<Uint8Array>): BytesReader {
   const reader = stream.getReader({ mode: "byob" });
   let memory: Uint8Array = new Uint8Array(BATCH_WINDOW_BYTES);
+  const taken = (read: Result): Result => {
+    if (read.done) return { done: true, value: undefined };
+    memory = new Uint8Array(read.value.buffer);
+    return read;
+  };
   return {
-    read: async () => {
-      const read = await reader.read(memory);
-      if (read.done) return { done: true, value: undefined };
-      memory = new Uint8Array(read.value.buffer);
-      return read;
-    },
+    read: () => reader.read(memory).then(taken),
     cancel: (reason) => reader.cancel(reason),
     releaseLock: () => reader.releaseLock(),
   };
@@ -159,12 +167,12 @@ function gathering(
   original.pipeTo(writable).catch(() => undefined);
   const window = new Window(readable.getReader({ mode: "byob" }));
   const reader = bytesReader(copy);
+  const taken = (read: Result): Result => {
+    if (!read.done) window.taken(read.value.length);
+    return read;
+  };
   return {
-    read: async () => {
-      const read = await reader.read();
-      if (!read.done) window.taken(read.value.length);
-      return read;
-    },
+    read: () => reader.read().then(taken),
     cancel: async (reason) => {
       await Promise.all([reader.cancel(reason), window.cancel(reason)]);
     },

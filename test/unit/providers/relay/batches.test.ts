@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import {
   BATCH_FIRST_READS,
+  BATCH_MANY_EVENTS,
   BATCH_PAUSE_MS,
   BATCH_PAUSE_MS_MAX,
   BATCH_RETRY_READS,
@@ -82,6 +83,22 @@ describe("a reader of batches", () => {
     const stream = timed(times(BATCH_FIRST_READS + 2, 1_000, TWO), edited);
     const paused = ["batch after a pause", "batch after a pause"];
     expect(await readsOf(stream, BATCH_FIRST_READS + 2)).toEqual([...ofChunks(BATCH_FIRST_READS), ...paused]);
+  });
+
+  it("pauses twice as long after a batch of many events, and no longer after a batch of fewer", async () => {
+    const batches = [BATCH_MANY_EVENTS, BATCH_MANY_EVENTS + 1, BATCH_MANY_EVENTS - 1, BATCH_MANY_EVENTS - 1];
+    const texts = batches.map((events) => ({ atMs: BATCH_FIRST_READS, text: ONE.repeat(events) }));
+    const stream = timed([...times(BATCH_FIRST_READS, 1), ...texts]);
+    await readsOf(stream, BATCH_FIRST_READS);
+    const pauses: number[] = [];
+    for (const _ of batches) {
+      const reading = stream.reader.read();
+      await settled();
+      pauses.push(...stream.timer.pendingMs);
+      stream.timer.elapse();
+      await reading;
+    }
+    expect(pauses).toEqual([BATCH_PAUSE_MS, 2 * BATCH_PAUSE_MS, 2 * BATCH_PAUSE_MS, BATCH_PAUSE_MS]);
   });
 
   it("is the stream's own reader where the runtime gathers no chunks", async () => {
