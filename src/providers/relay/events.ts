@@ -12,6 +12,7 @@ import { shownId, shownMessage, withoutOwnSecrets } from "../redact.ts";
 import { withSeen } from "../seen.ts";
 import type { Arrived } from "../formats/aggregate/stream.ts";
 import type { StreamFamily } from "../formats/stream/error.ts";
+import { LastText } from "../formats/stream/last-text.ts";
 import { StreamObserver, type StreamOutcome } from "../formats/stream/observer.ts";
 
 export function relayEvents(
@@ -23,7 +24,8 @@ export function relayEvents(
   const redact = (text: string): string => withoutOwnSecrets(text, upstream);
   // What has arrived of an answer is an estimate of its cost only where the upstream stops with its connection.
   const countsContent = upstream.abortCost === "seen";
-  const options = { family, upstream: upstream.name, usageChunk, costUsdOf, redact, passes, countsContent };
+  const texts = new LastText();
+  const options = { family, upstream: upstream.name, usageChunk, costUsdOf, redact, passes, countsContent, texts };
   const observer = new StreamObserver(options);
   // Clients stop reading at the protocol's last event, which may come long before the upstream closes the connection.
   // The timer runs on until then: should it never close, the heartbeat of the settled attempt ends it.
@@ -59,8 +61,8 @@ export function relayEvents(
     },
   };
   // What the runtime moves is read as a copy.
-  const clean = moves ? redacting : redactingEvents;
-  const { body, ended } = pump(sourceOf(source, moves, deps), clean(watched, upstream), {
+  const clean = moves ? redacting(watched, upstream) : redactingEvents(watched, upstream, texts);
+  const { body, ended } = pump(sourceOf(source, moves, deps), clean, {
     // The observer ends a broken stream with an error event.
     closes: () => true,
     deps,

@@ -5,7 +5,7 @@ import type { RelayDeps } from "./types.ts";
 
 /** Observes the bytes of an answer; what it returns is written to the client. */
 export type Tap<End> = {
-  feed: (chunk: Uint8Array) => Uint8Array[];
+  feed: (chunk: Uint8Array) => readonly Uint8Array[];
   /**
    * Once the rest of the answer may reach its client unread: what `feed` has kept back, to be sent before that. Null until
    * then. From then on, `feed` only observes, and what it returns is not written. Absent = never.
@@ -97,8 +97,7 @@ async function move<End>(
       return false;
     }
   };
-  const goesOn = (chunk: Uint8Array): Promise<boolean> => written(tap.feed(chunk));
-  for (const chunk of head) if (!(await goesOn(chunk))) return { by: "client" };
+  for (const chunk of head) if (!(await written(tap.feed(chunk)))) return { by: "client" };
   for (;;) {
     let chunk: ReadableStreamReadResult<Uint8Array>;
     try {
@@ -107,7 +106,12 @@ async function move<End>(
       return { by: "broken", error };
     }
     if (chunk.done) return { by: "source" };
-    if (!(await goesOn(chunk.value))) return { by: "client" };
+    const pieces = tap.feed(chunk.value);
+    try {
+      for (const piece of pieces) await writer.write(piece);
+    } catch {
+      return { by: "client" };
+    }
     const kept = release === undefined ? null : (tap.release?.() ?? null);
     if (release === undefined || kept === null) continue;
     return (await written([kept])) ? { by: "released", rest: release() } : { by: "client" };

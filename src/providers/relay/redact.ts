@@ -5,6 +5,7 @@ import { joined } from "../read-body.ts";
 import type { Upstream } from "../config/types.ts";
 import type { Tap } from "./pump.ts";
 import { ownSecrets, REDACTED } from "../redact.ts";
+import { LastText } from "../formats/stream/last-text.ts";
 import { SplitSecrets } from "../formats/stream/split-secret.ts";
 import { lookForSecret, SecretFilter } from "./secret-filter.ts";
 
@@ -14,7 +15,11 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   if (filters.length === 0) return tap;
   return {
     ...tap,
-    feed: (chunk) => filters.reduce((pieces, filter) => filter.feed(pieces), tap.feed(chunk)),
+    feed: (chunk) => {
+      let pieces = tap.feed(chunk);
+      for (const filter of filters) pieces = filter.feed(pieces);
+      return pieces;
+    },
     end: (how) => {
       const { bytes, outcome } = tap.end(how);
       return { bytes: filters.reduce((pieces, filter) => [...filter.feed(pieces), ...filter.end()], bytes), outcome };
@@ -22,12 +27,12 @@ export function redacting<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
   };
 }
 
-/** The same of a stream of events, in which a secret may also be spread over several events. */
-export function redactingEvents<End>(tap: Tap<End>, upstream: Upstream): Tap<End> {
+/** The same of a stream of events, in which a secret may also be spread over several events. `texts` decodes what the tap has read. */
+export function redactingEvents<End>(tap: Tap<End>, upstream: Upstream, texts = new LastText()): Tap<End> {
   const secrets = ownSecrets(upstream);
   const plain = redacting(tap, upstream);
   if (secrets.length === 0) return plain;
-  const split = new SplitSecrets(secrets, { blank: REDACTED, look: lookForSecret });
+  const split = new SplitSecrets(secrets, { blank: REDACTED, look: lookForSecret, texts });
   return {
     ...plain,
     feed: (chunk) => split.feed(plain.feed(chunk)),

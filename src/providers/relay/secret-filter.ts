@@ -66,7 +66,8 @@ export class SecretFilter {
     this.#isShortEscaped = isShortEscaped;
   }
 
-  feed(pieces: readonly Uint8Array[]): Uint8Array[] {
+  feed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
+    if (this.#withheld.length === 0 && pieces.every((piece) => this.#isFree(piece))) return pieces;
     const out: Uint8Array[] = [];
     for (const piece of pieces) {
       if (piece.length > 0) this.#filter(this.#withheld.length === 0 ? piece : joined([...this.end(), piece]), out);
@@ -78,6 +79,16 @@ export class SecretFilter {
     const withheld = this.#withheld;
     this.#withheld = NOTHING;
     return withheld.length === 0 ? [] : [withheld];
+  }
+
+  /** Whether bytes have nothing of the secret, as most have: their end in no character of it. */
+  #isFree(bytes: Uint8Array): boolean {
+    if (bytes.length === 0 || this.#has[bytes[bytes.length - 1] ?? 0] === 1) return false;
+    const { length } = this.#secret;
+    const anchorByte = this.#secret[this.#anchor] ?? 0;
+    for (let at = bytes.indexOf(anchorByte); at !== -1; at = bytes.indexOf(anchorByte, at + 1))
+      if (this.#matchesPlain(bytes, at - this.#anchor, length)) return false;
+    return !this.#mayEscape(bytes);
   }
 
   #filter(bytes: Uint8Array, out: Uint8Array[]): void {

@@ -8,6 +8,7 @@ import { addCost } from "../usage/stream-cost.ts";
 import { deltaBytes } from "./delta-bytes.ts";
 import { type ReportedError, reportedError, type StreamFamily } from "./error.ts";
 import type { FamilyReader, StreamFacts } from "./family.ts";
+import { LastText } from "./last-text.ts";
 import { MessagesReader } from "./messages.ts";
 import { ResponsesReader } from "./responses.ts";
 
@@ -23,6 +24,8 @@ export type EventParserOptions = {
   countsContent?: boolean;
   /** Cleans the text of an event that reports an error, in which the upstream may quote the provider's key. */
   redact?: (eventText: string) => string;
+  /** Decodes what others read as well; absent = nobody does. */
+  texts?: LastText;
 };
 
 const BYTE_ORDER_MARK = "\uFEFF";
@@ -36,6 +39,7 @@ const encoder = new TextEncoder();
 export class EventParser {
   readonly #options: EventParserOptions;
   readonly #reader: FamilyReader;
+  readonly #texts: LastText;
   readonly #facts: StreamFacts = {
     usage: null,
     model: null,
@@ -51,6 +55,7 @@ export class EventParser {
 
   constructor(options: EventParserOptions) {
     this.#options = options;
+    this.#texts = options.texts ?? new LastText();
     this.#reader = readerOf(options);
   }
 
@@ -95,7 +100,7 @@ export class EventParser {
    * batches have none, and one search through all costs a fraction of one per event. Returns the length of those read, bytes.
    */
   readDeltas(bytes: Uint8Array): number {
-    const text = utf8.decode(bytes);
+    const text = this.#texts.of(bytes);
     if (text.startsWith(BYTE_ORDER_MARK)) return 0;
     if (this.#facts.model === null && text.includes('"model"')) return 0;
     const reportAt = text.search(this.#reader.mayReport);
@@ -131,7 +136,7 @@ export class EventParser {
 
   /** Reads a whole event. Returns the bytes to send in its place; null if the event is removed. */
   read(bytes: Uint8Array): Uint8Array | null {
-    const text = utf8.decode(bytes);
+    const text = this.#texts.of(bytes);
     if (!hasData(text)) return bytes;
     this.#events++;
     this.#lastText = text;

@@ -64,8 +64,9 @@ export class StreamObserver {
 
   /** Takes a chunk from the upstream; returns what to send to the client now. */
   feed(chunk: Uint8Array): Uint8Array[] {
-    const out: Uint8Array[] = [];
     const deltas = this.#deltasOf(chunk);
+    if (deltas > 0 && deltas === chunk.length) return [chunk];
+    const out: Uint8Array[] = [];
     if (deltas > 0) push(out, chunk.subarray(0, deltas));
     for (const piece of this.#splitter.feed(chunk.subarray(deltas))) {
       const bytes = this.#forwarded(piece);
@@ -144,7 +145,8 @@ export class StreamObserver {
     let end = chunk.lastIndexOf(LF);
     while (end > 0 && chunk[end - 1] !== LF) end = chunk.lastIndexOf(LF, end - 1);
     if (end < 1 || end >= this.#eventBytesMax) return 0;
-    const length = this.#parser.readDeltas(chunk.subarray(0, end + 1));
+    const isWhole = end + 1 === chunk.length;
+    const length = this.#parser.readDeltas(isWhole ? chunk : chunk.subarray(0, end + 1));
     if (length > 0) this.#isLastRemoved = false;
     return length;
   }

@@ -15,6 +15,7 @@ import { tryParse } from "../../../text/json/parse.ts";
 import { isRecord } from "../../../text/json/record.ts";
 import { fieldsOf, hasData } from "../../../text/sse/fields.ts";
 import { EventSplitter } from "../../../text/sse/splitter.ts";
+import { LastText } from "./last-text.ts";
 
 /** Characters of a secret that may leave before it is known to be one: `sk-`. */
 const HELD_FROM_CHARS = 4;
@@ -30,8 +31,9 @@ const FIELDS_MAX = 1_024;
 /** Names that tell apart what is written in turns: choices, parts, calls of tools. */
 const INDEXES = ["index", "output_index", "content_index", "item_id"];
 
-/** What tells fields apart behind a string: then two events that are equal before their strings may be of two fields. */
-const INDEX_NAME = new RegExp(`"(?:${INDEXES.join("|")})"`);
+/** The ends of these names as members: behind a string, two events that are equal before it may be of two fields. */
+const INDEX_NAME_ENDS = ['index"', '"item_id"'];
+const NUMBER_NAME = '"sequence_number"';
 const SEQUENCE_NUMBER = /"sequence_number": ?\d+/;
 
 const NONE: readonly number[] = [];
@@ -69,6 +71,9 @@ export class SplitSecrets {
   readonly #secrets: readonly string[];
   readonly #blank: string;
   readonly #look: Look;
+  readonly #texts: LastText;
+  /** Matches every text in which a string ends in the first characters of a secret. */
+  readonly #mayBegin: RegExp;
   /** Whether a string of an answer may end inside of a secret for a search that reads quotes only. */
   readonly #hasQuote: boolean;
   readonly #splitter = new EventSplitter();
@@ -80,20 +85,26 @@ export class SplitSecrets {
   /** Events that have come since a beginning has grown. */
   #waited = 0;
 
-  /** `blank`: what stands in place of a secret. */
-  constructor(secrets: readonly string[], { blank, look }: { blank: string; look: Look }) {
+  /** `blank`: what stands in place of a secret; `texts`: decodes what others have read; default: nobody has. */
+  constructor(secrets: readonly string[], options: { blank: string; look: Look; texts?: LastText }) {
+    const { blank, look, texts = new LastText() } = options;
     this.#secrets = secrets;
     this.#blank = blank;
     this.#look = look;
+    this.#texts = texts;
+    this.#mayBegin = mayBeginOf(secrets);
     this.#hasQuote = secrets.some((secret) => secret.includes(QUOTE));
     this.#begun = secrets.map(() => new Map<string, Begun>());
   }
 
   /** Takes bytes of the stream; returns what may leave now. */
-  feed(pieces: readonly Uint8Array[]): Uint8Array[] {
+  feed(pieces: readonly Uint8Array[]): readonly Uint8Array[] {
     const out: Uint8Array[] = [];
     for (const piece of pieces) {
-      if (this.#isIdle && endsInBlankLine(piece) && this.#beginningIn(utf8.decode(piece)) === null) out.push(piece);
+      const isFree = this.#isIdle && endsInBlankLine(piece) && this.#beginningIn(this.#texts.of(piece)) === null;
+      if (isFree && pieces.length === 1) return pieces;
+      if (isFree) out.push(piece);
+      else if (this.#splitter.isBetweenEvents && isOneEvent(this.#texts.of(piece))) this.#take(piece, true, out);
       else for (const part of this.#splitter.feed(piece)) this.#take(part.bytes, part.kind === "event", out);
     }
     return out;
@@ -159,7 +170,7 @@ export class SplitSecrets {
   }
 
   #read(event: Passing): void {
-    const text = utf8.decode(event.bytes);
+    const text = this.#texts.of(event.bytes);
     if (!hasData(text)) return;
     const before = this.#unread;
     this.#unread = null;
@@ -189,14 +200,15 @@ export class SplitSecrets {
    * ends in more characters, or it must be parsed to be known. Names of members do not count.
    */
   #beginningIn(text: string): Unread | "many" | null {
-    if (this.#hasQuote || ESCAPED.test(text)) return "many";
+    if (this.#hasQuote || (text.includes(BACKSLASH) && ESCAPED.test(text))) return "many";
+    if (!this.#mayBegin.test(text)) return null;
     let found: Unread | null = null;
     for (const quote of this.#quotesBehindBeginnings(text)) {
       if (text[quote + 1] === ":") continue;
       const at = text.lastIndexOf(QUOTE, quote - 1) + 1;
       const next = this.#nextAt(text, quote, at);
       if (next === "") continue;
-      if (next === null || found !== null || INDEX_NAME.test(text.slice(quote))) return "many";
+      if (next === null || found !== null || mayNameIndex(text, quote)) return "many";
       found = { text, at, next, head: withoutNumber(text.slice(0, at)) };
     }
     return found;
@@ -265,18 +277,27 @@ function breaksOff({ at: start, next, head }: Unread, text: string): boolean {
   if (first === undefined || first === QUOTE || first === BACKSLASH || next.includes(first)) return false;
   // Without a number, a head that begins a text is all that stands there.
   const isOfField = isNumbered ? withoutNumber(text.slice(0, at)) === head : text.startsWith(head);
-  return isOfField && !INDEX_NAME.test(text.slice(at));
+  return isOfField && !mayNameIndex(text, at);
+}
+
+function mayNameIndex(text: string, from: number): boolean {
+  return INDEX_NAME_ENDS.some((end) => text.includes(end, from));
 }
 
 /** Events of one field differ in their numbers. */
 function withoutNumber(head: string): string {
-  return head.replace(SEQUENCE_NUMBER, "");
+  return head.includes(NUMBER_NAME) ? head.replace(SEQUENCE_NUMBER, "") : head;
 }
 
 /** How many characters before an index, from another one on, are the beginning of a secret, the most of them; never the whole of it. */
 function beginningAt(text: string, end: number, secret: string, from = 0): number {
-  for (let start = Math.max(from, end - secret.length + 1); start < end; start++)
-    if (text[start] === secret[0] && text.startsWith(secret.slice(0, end - start), start)) return end - start;
+  const first = secret[0];
+  if (first === undefined) return 0;
+  let start = text.indexOf(first, Math.max(from, end - secret.length + 1));
+  while (start !== -1 && start < end) {
+    if (text.startsWith(secret.slice(0, end - start), start)) return end - start;
+    start = text.indexOf(first, start + 1);
+  }
   return 0;
 }
 
@@ -335,6 +356,22 @@ function rewritten({ bytes, json }: Passing): Uint8Array {
   const lines = utf8.decode(bytes).split(/\r\n|\r|\n/);
   const others = lines.filter((line) => line !== "" && !/^data(?::|$)/.test(line));
   return encoder.encode(`${[...others, `data: ${JSON.stringify(json)}`].join("\n")}\n\n`);
+}
+
+/** Matches a beginning of a secret that ends at a quote, or its first HELD_FROM_CHARS characters, which all longer beginnings have. */
+function mayBeginOf(secrets: readonly string[]): RegExp {
+  const forms = secrets.map((secret) => {
+    const characters = Array.from(secret.slice(0, HELD_FROM_CHARS), (each) => each.replace(/\W/, "\\$&"));
+    const [last = "", ...before] = characters.toReversed();
+    return before.reduce((rest, character) => `${character}(?:"|${rest})`, last);
+  });
+  return new RegExp(forms.join("|"));
+}
+
+/** Whether a text is one event, with lines that end in LF. */
+function isOneEvent(text: string): boolean {
+  const { length } = text;
+  return length > 2 && text.indexOf("\n\n") === length - 2 && !text.startsWith("\n") && !text.includes("\r");
 }
 
 function endsInBlankLine(bytes: Uint8Array): boolean {

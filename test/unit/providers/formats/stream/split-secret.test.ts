@@ -1,4 +1,5 @@
 /** A provider that writes its key word by word: whatever the words, no client can join them to the key. */
+import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { SplitSecrets } from "../../../../../src/providers/formats/stream/split-secret.ts";
 import { lookForSecret } from "../../../../../src/providers/relay/secret-filter.ts";
@@ -118,6 +119,42 @@ describe("a stream of events", () => {
     expect(passed([whole]).pieces).toEqual([whole, ""]);
     const bytes = Array.from({ length: whole.length }, (_, at) => whole.slice(at, at + 1));
     expect(passed(bytes).stream).toBe(whole);
+  });
+
+  it("is searched alike whether its events come one by one, several at a time or byte by byte, for secrets of any form", () => {
+    const secrets = [KEY, "+/(x\\y)[z]*.{8}|^$", "ab", "ss-0123456789", "q"];
+    const fragment = fc.oneof(
+      fc
+        .tuple(fc.constantFrom(...secrets), fc.nat({ max: 30 }), fc.nat({ max: 30 }))
+        .map(([secret, a, b]) => secret.slice(Math.min(a, b) % secret.length, Math.max(a, b))),
+      fc.constantFrom("word", " es", "\n", '"index"', "", 'a "quote"', "\\", "é", "x sk-", "+/(", "s"),
+    );
+    const word = fc.array(fragment, { maxLength: 3 }).map((parts) => parts.join(""));
+    const others = fc.constantFrom(": still here\n\n", "data: [DONE]\n\n", "\n\n", "event: ping\ndata: {}\n\n");
+    const written = fc.oneof(
+      { weight: 6, arbitrary: fc.tuple(word, fc.nat({ max: 1 })).map(([text, index]) => event(text, index)) },
+      { weight: 1, arbitrary: others },
+    );
+    const searched = fc.constantFrom([KEY], secrets, secrets.slice(1, 3), ["q"], ["ss-0123456789", KEY]);
+    fc.assert(
+      fc.property(
+        fc.array(written, { maxLength: 12 }),
+        searched,
+        fc.integer({ min: 1, max: 4 }),
+        (events, own, size) => {
+          const { stream } = passed(events, own);
+          const groups = Array.from({ length: Math.ceil(events.length / size) }, (_, at) =>
+            events.slice(at * size, (at + 1) * size).join(""),
+          );
+          expect(passed(groups, own).stream).toBe(stream);
+          const bytes = Array.from(new TextEncoder().encode(events.join("")), (byte) => new Uint8Array([byte]));
+          const split = new SplitSecrets(own, { blank: BLANK, look: lookForSecret });
+          const sent = [...bytes.flatMap((byte) => split.feed([byte])), ...split.end()];
+          expect(Buffer.concat(sent).toString()).toBe(stream);
+        },
+      ),
+      { numRuns: 1_000 },
+    );
   });
 
   it("is searched for each secret of its upstream, with escapes too", () => {
