@@ -58,11 +58,19 @@ export class SlotRows {
 
   /** Writes slots, several to a statement: running one costs more than another row in it. */
   put(slots: readonly SlotRecord[]): void {
-    for (let at = 0; at < slots.length; at += SLOTS_PER_INSERT) {
-      const some = slots.slice(at, at + SLOTS_PER_INSERT);
+    const answered: SlotRecord[] = [];
+    const others: SlotRecord[] = [];
+    for (const slot of slots) (isAnswered(slot) ? answered : others).push(slot);
+    this.#insert(answered, ANSWERED);
+    this.#insert(others, ANY);
+  }
+
+  #insert(slots: readonly SlotRecord[], { perStatement, statements, columnsOf }: Insert): void {
+    for (let at = 0; at < slots.length; at += perStatement) {
+      const some = slots.slice(at, at + perStatement);
       const extras = some.map(extrasColumn);
-      const columns = some.flatMap((slot, index) => slotColumns(slot, extras[index] ?? null));
-      this.#rows.write("slot", INSERT_SLOTS[some.length] ?? "", ...columns);
+      const columns = some.flatMap((slot, index) => columnsOf(slot, extras[index] ?? null));
+      this.#rows.write("slot", statements[some.length] ?? "", ...columns);
       for (const [index, { id, text, parts }] of some.entries()) {
         this.#putRest(id, text, isTextApart(extras[index] ?? null));
         this.#putParts(id, parts);
@@ -207,17 +215,49 @@ export function chunkEnd(text: string, from: number): number {
   return last >= 0xd800 && last <= 0xdbff ? end - 1 : end;
 }
 
-/** A statement takes at most 100 bound values, and a slot has 15. */
-const SLOTS_PER_INSERT = 6;
-const INSERT_SLOTS = Array.from(
-  { length: SLOTS_PER_INSERT + 1 },
-  (_, rows) => `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms, latency_ms, queued_ms, prompt_tokens,
-    completion_tokens, cost_nano_usd, estimated, model, finish_reason, text, reason, extras)
-    VALUES ${Array(rows).fill("(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)").join(",")}`,
-);
+/** How slots are inserted. */
+type Insert = {
+  /** Most slots of a statement. */
+  perStatement: number;
+  /** By how many slots they insert. */
+  statements: readonly string[];
+  /** The bound values of a slot. */
+  columnsOf: (slot: SlotRecord, extras: string | null) => (string | number | null)[];
+};
+
+/** Values that a statement takes. */
+const BOUND_VALUES_MAX = 100;
+
+/** `row`: the values of a slot as SQL, where a question mark is a bound one. */
+function insertOf(row: string, columnsOf: Insert["columnsOf"]): Insert {
+  const perStatement = Math.floor(BOUND_VALUES_MAX / row.replaceAll(/[^?]/g, "").length);
+  const statementOf = (rows: number): string => `INSERT OR REPLACE INTO slot (id, state, attempts, not_before_ms,
+    latency_ms, queued_ms, prompt_tokens, completion_tokens, cost_nano_usd, estimated, model, finish_reason, text,
+    reason, extras) VALUES ${Array(rows).fill(`(${row})`).join(",")}`;
+  return {
+    perStatement,
+    statements: Array.from({ length: perStatement + 1 }, (_, rows) => statementOf(rows)),
+    columnsOf,
+  };
+}
+
+const ANY = insertOf("?,?,?,?,?,?,?,?,?,?,?,?,?,?,?", slotColumns);
+
+/** Nearly all slots have the same in four columns, and binding a value costs more than writing it. */
+const ANSWERED = insertOf("?,'completed',?,NULL,?,?,?,?,?,0,?,?,?,NULL,?", answeredColumns);
+
+function isAnswered({ state, notBeforeMs, estimated, reason }: SlotRecord): boolean {
+  return state === "completed" && notBeforeMs === null && !estimated && reason === null;
+}
+
+function answeredColumns(slot: SlotRecord, extras: string | null): (string | number | null)[] {
+  const { id, attempts, latencyMs, queuedMs, promptTokens, completionTokens, costNanoUsd, model, finishReason } = slot;
+  const numbers = [id, attempts, latencyMs, queuedMs, promptTokens, completionTokens, costNanoUsd];
+  return [...numbers, model, finishReason, textColumn(slot, extras), extras];
+}
 
 function slotColumns(slot: SlotRecord, extras: string | null): (string | number | null)[] {
-  const { text, reason } = slot;
+  const { reason } = slot;
   return [
     slot.id,
     slot.state,
@@ -231,10 +271,14 @@ function slotColumns(slot: SlotRecord, extras: string | null): (string | number 
     slot.estimated ? 1 : 0,
     slot.model,
     slot.finishReason,
-    text === null ? null : text.slice(0, isTextApart(extras) ? 0 : chunkEnd(text, 0)),
+    textColumn(slot, extras),
     reason === null ? null : JSON.stringify(reason),
     extras,
   ];
+}
+
+function textColumn({ text }: SlotRecord, extras: string | null): string | null {
+  return text === null ? null : text.slice(0, isTextApart(extras) ? 0 : chunkEnd(text, 0));
 }
 
 /** Slots that completed by themselves: a retry of their group keeps them. */
