@@ -24,13 +24,15 @@ export type CompletionLengths = {
   /** Sum of the completion tokens of all answers. */
   tokens: number;
   counts: Uint32Array;
+  /** The class of the longest answer, from 1 on; 0 = there is none. */
+  longest: number;
 };
 
 const CLASSES = Math.ceil(COMPLETION_TOKENS_DEFAULT / LEARNED_CLASS_TOKENS);
 
 /** The lengths of no answers yet. */
 export function noLengths(): CompletionLengths {
-  return { answers: 0, tokens: 0, counts: new Uint32Array(CLASSES) };
+  return { answers: 0, tokens: 0, counts: new Uint32Array(CLASSES), longest: 0 };
 }
 
 /** Counts a whole answer, in place. Do not count an answer that its cap cut: its true length is unknown. */
@@ -38,6 +40,7 @@ export function countAnswer(lengths: CompletionLengths, completionTokens: number
   const tokens = Math.min(Math.max(completionTokens, 0), COMPLETION_TOKENS_DEFAULT);
   const at = Math.max(0, Math.ceil(tokens / LEARNED_CLASS_TOKENS) - 1);
   lengths.counts[at] = (lengths.counts[at] ?? 0) + 1;
+  lengths.longest = Math.max(lengths.longest, at + 1);
   lengths.answers += 1;
   lengths.tokens += tokens;
 }
@@ -50,13 +53,13 @@ export function countAnswer(lengths: CompletionLengths, completionTokens: number
  * so they waste no larger share of the prompts: whatever the prices are, the waste is at most that share of the
  * spending. Of the first few answers the longest decides, with a margin of its own.
  */
-export function capFor({ answers, tokens, counts }: CompletionLengths): number | null {
+export function capFor({ answers, tokens, counts, longest }: CompletionLengths): number | null {
   if (answers < LEARNED_ANSWERS_FIRST) return null;
   if (answers < LEARNED_ANSWERS_MIN) {
-    const longest = (counts.findLastIndex((count) => count > 0) + 1) * LEARNED_CLASS_TOKENS;
-    return below(Math.max(LEARNED_CAP_TOKENS_FIRST_MIN, longest * LEARNED_CAP_MARGIN_FIRST));
+    return below(Math.max(LEARNED_CAP_TOKENS_FIRST_MIN, longest * LEARNED_CLASS_TOKENS * LEARNED_CAP_MARGIN_FIRST));
   }
-  let suffices = CLASSES;
+  // Every cap above the longest answer suffices.
+  let suffices = Math.max(1, longest);
   let longer = 0;
   for (; suffices > 1; suffices--) {
     longer += counts[suffices - 1] ?? 0;

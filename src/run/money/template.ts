@@ -42,11 +42,8 @@ export type Overhead = {
  * The shape of a request: templates differ by endpoint, and with tools. Requests with images have a shape of their own, because
  * their bills also show whether the images are what their headers say.
  */
-export function shapeOf({
-  mediaParts = 0,
-  ...facts
-}: Pick<CallFacts, "endpoint" | "tools"> & Partial<Pick<CallFacts, "mediaParts">>): string {
-  return mediaParts > 0 ? textShapeOf(facts) + IMAGES : textShapeOf(facts);
+export function shapeOf(facts: Pick<CallFacts, "endpoint" | "tools"> & Partial<Pick<CallFacts, "mediaParts">>): string {
+  return (facts.mediaParts ?? 0) > 0 ? textShapeOf(facts) + IMAGES : textShapeOf(facts);
 }
 
 /** The same for a request without its images. */
