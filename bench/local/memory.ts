@@ -6,7 +6,7 @@ import { startNpm } from "./started.ts";
 
 /** Time without requests before the figure is taken, ms: objects that were used leave the memory after 10 s. */
 const IDLE_MS = 12_000;
-const IDLE_MB_MAX = 400;
+const IDLE_MB_MAX = 300;
 
 /** Memory after the start and after one request, of every process that `npm start` has: npm, its shell, Node and workerd. */
 export async function measureMemory(): Promise<Part> {

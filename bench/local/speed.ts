@@ -1,5 +1,5 @@
 /**
- * Single calls through `npm start` against the same gateway on plain workerd: what the relay and Miniflare cost. Both run all the
+ * Single calls through `npm start` against the same gateway on plain workerd: what the relay costs. Both run all the
  * while and are measured in turns of a second or less, so that what else the machine does meets both: a figure is the median of the
  * ratios of neighbours.
  */
