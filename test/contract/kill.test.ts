@@ -5,7 +5,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import type { Round } from "../../bench/kill/audit.ts";
-import type { RunPlan } from "../../bench/kill/plan.ts";
+import type { KillPlan, RunPlan } from "../../bench/kill/plan.ts";
 import { runVolley } from "../../bench/kill/volley.ts";
 
 const SLOTS = 200;
@@ -23,16 +23,32 @@ const runs: RunPlan[] = [
   { ...batch, name: "looks", promptBytes: 60, client: "looks" },
 ];
 
+let interrupted: Promise<Round[]> | null = null;
+/** What came of the batches whose gateway is killed. So many calls are too few for either batch to have ended. */
+function interruptedRounds(): Promise<Round[]> {
+  interrupted ??= runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] }, 90_000);
+  return interrupted;
+}
+
 describe("a batch that a Workflow instance executes", () => {
   const alone: RunPlan = { ...batch, name: "silent", promptBytes: 60, client: "silent" };
   const detached = { executor: "workflow", waitingFetchesMax: 512 } as const;
   const kill = { when: { calls: 50 }, downMs: 0 } as const;
+  const volley = async (kills: readonly KillPlan[]): Promise<Round | undefined> =>
+    (await runVolley({ runs: [alone], kills, detached }, 90_000))[0];
+  let left: Round | undefined;
+  let resumed: Round | undefined;
+  // All volleys of this file beside each other: they wait for most of their time.
+  beforeAll(async () => {
+    const resumes = volley([{ ...kill, resumeAfterMs: 1_000 }]);
+    [left, resumed] = await Promise.all([volley([kill]), resumes, interruptedRounds()]);
+  }, 110_000);
 
   it(
     "ends every slot once after a kill, although nobody runs the instance again: lanes take over",
-    { tags: ["slow"], timeout: 110_000 },
-    async () => {
-      const [round] = await runVolley({ runs: [alone], kills: [kill], detached }, 90_000);
+    { tags: ["slow"] },
+    () => {
+      const round = left;
       expect(round).toMatchObject({ completed: SLOTS, faults: [] });
       expect(round?.instances.calls).toBeGreaterThanOrEqual(50);
       expect(round?.calls).toBeLessThanOrEqual(SLOTS + WIDTH);
@@ -41,10 +57,9 @@ describe("a batch that a Workflow instance executes", () => {
 
   it(
     "resumes within seconds if the instance runs again: the attempts of the lost one are given up at once",
-    { tags: ["slow"], timeout: 110_000 },
-    async () => {
-      const kills = [{ ...kill, resumeAfterMs: 1_000 }];
-      const [round] = await runVolley({ runs: [alone], kills, detached }, 90_000);
+    { tags: ["slow"] },
+    () => {
+      const round = resumed;
       expect(round).toMatchObject({ completed: SLOTS, faults: [], instances: { resumed: 1 } });
       expect(round?.resends.firstMs).toBeLessThan(15_000);
     },
@@ -54,8 +69,7 @@ describe("a batch that a Workflow instance executes", () => {
 describe("batches whose gateway is killed and restarted", () => {
   let rounds: Round[];
   beforeAll(async () => {
-    // So many calls are too few for either batch to have ended.
-    rounds = await runVolley({ runs, kills: [{ when: { calls: SLOTS - 50 }, downMs: 0 }] }, 90_000);
+    rounds = await interruptedRounds();
   }, 110_000);
 
   it("end every slot once, keep budget and log consistent, and replay the same results when posted once more", () => {

@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { endOf, eventsOf, logOf, numbered, openGroup } from "./following.ts";
 import { providerAt, startRestarting, type Restarting } from "./restarting.ts";
-import { documentOf, errorOf, groupOf, replyOf, type RunAccess } from "./world.ts";
+import { documentOf, errorOf, groupOf, replyOf, type Answer, type RunAccess } from "./world.ts";
 
 /** Longest until everything runs again, ms: a lease and some. */
 const RECOVERY_MS_MAX = 60_000;
@@ -30,6 +30,8 @@ type Played = {
   /** Time from the restart to the first call, and to the last of the group without a client, ms. */
   againMs: number;
   recoveredMs: number;
+  /** What was asked for once more after that, of the batch and of the call that the kill interrupted: each ends with a lease. */
+  again: { keyed: Answer; stored: Answer };
 };
 
 /** All that were started, so that they are stopped even if what is played on them fails. */
@@ -78,7 +80,18 @@ async function play(vars: (place: Restarting) => Record<string, unknown>): Promi
   await vi.waitUntil(allSent, { interval: 100, timeout: RECOVERY_MS_MAX });
   // The first that speaks to the new gateway, and only now.
   groupOf(await endOf(left, at.left));
-  return { place, runs, at, before, againMs, recoveredMs: performance.now() - restartedMs };
+  const recoveredMs = performance.now() - restartedMs;
+  // All of these wait for the ends of leases, which begin when their runs wake: together, and beside those of the other gateway.
+  const [again] = await Promise.all([askAgain(keyedRun, stored), documentOf(query)]);
+  return { place, runs, at, before, againMs, recoveredMs, again };
+}
+
+async function askAgain(keyedRun: RunAccess, stored: RunAccess): Promise<Played["again"]> {
+  const [keyedAnswer, storedAnswer] = await Promise.all([
+    keyedRun.send("/batch", keyed({ prompts: KEYED }, "batch")),
+    stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
+  ]);
+  return { keyed: keyedAnswer, stored: storedAnswer };
 }
 
 const same = () => ({});
@@ -170,9 +183,8 @@ describe.each(["the same configuration", "another configuration"])(
     it(
       "replays the same results by the idempotency key of a batch that the kill interrupted",
       { tags: ["slow"] },
-      async () => {
-        const { runs } = now();
-        const answer = await runs.keyed.send("/batch", keyed({ prompts: KEYED }, "batch"));
+      () => {
+        const answer = now().again.keyed;
         expect(groupOf(answer)).toMatchObject({ status: "completed", results: KEYED });
         expect(answer.headers.get("idempotent-replayed")).toBe("true");
         expect(sum(sends(KEYED))).toBeLessThanOrEqual(KEYED.length + WIDTH);
@@ -200,17 +212,10 @@ describe.each(["the same configuration", "another configuration"])(
       expect(Math.max(...sends(LOST))).toBe(1);
     });
 
-    it(
-      "ends the call of a /query with an idempotency key, so that a retry gets its answer",
-      { tags: ["slow"] },
-      async () => {
-        const { runs } = now();
-        const reply = replyOf(
-          await runs.stored.send("/query", keyed({ prompt: "{{fault/hang/first/1}} stored" }, "query")),
-        );
-        expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
-      },
-    );
+    it("ends the call of a /query with an idempotency key, so that a retry gets its answer", { tags: ["slow"] }, () => {
+      const reply = replyOf(now().again.stored);
+      expect([reply.text, reply.attempts]).toEqual(["{{fault/hang/first/1}} stored", 2]);
+    });
 
     it("leaves nothing reserved for a call whose client and Worker are gone", { tags: ["slow"] }, async () => {
       const { runs } = now();
