@@ -13,7 +13,8 @@ COPY ui ui
 COPY bin bin
 COPY cli cli
 RUN node scripts/page/build.ts
-RUN mkdir /data && chown node:node /data
+# The gateway writes its compile cache, so that the compiler of its types need not stay in memory.
+RUN mkdir -p /data node_modules/.cache && chown node:node /data node_modules/.cache
 USER node
 VOLUME /data
 EXPOSE 8787

@@ -44,6 +44,8 @@ export class DiskService {
 
 /** Ends the head of a request. workerd's have no body. */
 const HEAD_END = "\r\n\r\n";
+/** Most characters of a head: workerd's have some hundred, and another program of this machine must not fill this process. */
+const HEAD_CHARS_MAX = 16 * 1024;
 
 /**
  * Answers the binding on a port of this machine: HTTP as far as workerd needs it for one request after another. Node's own server would
@@ -60,6 +62,7 @@ export async function startDiskServer(disk: DiskService): Promise<{ port: number
     socket.setEncoding("latin1").on("data", (piece: string) => {
       const heads = (unread + piece).split(HEAD_END);
       unread = heads.pop() ?? "";
+      if (unread.length > HEAD_CHARS_MAX) socket.destroy();
       for (const _ of heads) void reply(socket, disk);
     });
   });
