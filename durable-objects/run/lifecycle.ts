@@ -7,7 +7,7 @@ import { owedGates } from "../../src/run/steps/metered.ts";
 import { callIdOf } from "../../src/run/log.ts";
 import { putBack } from "../../src/run/steps/put-back.ts";
 import { nextReadyMs } from "../../src/run/steps/next-ready.ts";
-import { isWorker, workerOf } from "../../src/run/leases/shard.ts";
+import { workerOf } from "../../src/run/leases/shard.ts";
 import { configOf } from "../../src/env.ts";
 import type { Reason } from "../../src/errors.ts";
 import {
@@ -323,14 +323,8 @@ export class RunLifecycle implements AlarmHost {
     if (accepted === null) return null;
     this.#ownerArrived(accepted.owner);
     // What could start while an executor had no socket is signalled by the next turn.
-    if (this.#mayNeedSignal(accepted.owner)) this.#commits.poke();
+    if (accepted.owner.kind === "executor") this.#commits.poke();
     return accepted.theirs;
-  }
-
-  /** Whether a turn may have something to signal to executors now that this one has opened or closed a socket: lanes are told of slots only. */
-  #mayNeedSignal(owner: SocketOwner): boolean {
-    if (owner.kind !== "executor" || this.run === null) return false;
-    return isWorker(owner.executor) || startableOf(this.run, Date.now()) !== null;
   }
 
   #ownerArrived(owner: SocketOwner): void {
@@ -355,7 +349,7 @@ export class RunLifecycle implements AlarmHost {
     const nowMs = Date.now();
     if (ownerLeft(this.run, owner, code, nowMs)) this.alarm.fireNow(nowMs);
     // A signal may have been sent to a lane that was about to end: what could start then needs another.
-    if (this.run.hasGroupWork && this.#mayNeedSignal(owner)) this.#commits.poke();
+    if (owner.kind === "executor" && this.run.hasGroupWork) this.#commits.poke();
     if (this.run.hasWaiters) this.#sweepTimer.start(SWEEP_MS, nowMs);
     // The lease of a call that is done ends with the settlement that follows.
     if (owner.kind === "group" || code !== DONE_CODE) this.alarm.arm(nowMs);

@@ -1,5 +1,5 @@
 /** How many lanes a run needs, whether a lane with room should wait, and how long a lane collects answers. */
-import { startableGroup, startableSlots } from "../../../src/run/steps/dispatch.ts";
+import { startableGroup } from "../../../src/run/steps/dispatch.ts";
 import { hedgeableGroup } from "../../../src/run/steps/start-hedges.ts";
 import { sleepsAtGates } from "../../../src/run/steps/next-ready.ts";
 import { DIRECT_SHARD_FIRST } from "../../../src/run/leases/shard.ts";
@@ -24,7 +24,8 @@ export function lanesMayStartMore(
   { engine, openGroups, workers, laneLives }: Pick<Executed, "engine" | "openGroups" | "workers" | "laneLives">,
   nowMs: number,
 ): boolean {
-  // Many turns come here: nothing may visit each lane.
+  if (sleepsAtGates(engine, nowMs)) return false;
+  // Every turn comes here, twice: nothing may visit each lane.
   const { lanes, workers: byWorkers } = engine.inFlightBy;
   let heldByLanes = lanes;
   for (const lane of laneLives.retired()) heldByLanes -= attemptsOf(engine, lane);
@@ -32,8 +33,8 @@ export function lanesMayStartMore(
   const held = heldByLanes + byWorkers;
   for (const seq of openGroups.keys()) {
     const worker = workers.of(seq);
-    const isLanes = worker === undefined || (worker.covers !== null && held < engine.width);
-    if (isLanes && hasRoom(engine, seq)) return !sleepsAtGates(engine, nowMs);
+    const isForLanes = worker === undefined || (worker.covers !== null && held < engine.width);
+    if (isForLanes && hasRoom(engine, seq)) return true;
   }
   return false;
 }
@@ -92,42 +93,13 @@ export function missingLanes({
 }
 
 /**
- * The lanes that an alarm starts. One that fires for something else starts no more than the slots need that could start: hundreds of lanes
- * would wake, claim and find nothing while the budget or a gate lets few calls through.
+ * The lanes that an alarm starts. An alarm that fires for something else starts none unless a slot could start: hundreds of lanes would
+ * wake, claim and find nothing while the budget or a gate lets few calls through.
  */
 export function lanesToStart(run: Executed & Pick<RunState, "hasGroupWork">, nowMs: number): number[] {
   const isDue = run.laneStarts.takeDue();
   if (!run.hasGroupWork) return [];
-  if (isDue) return missingLanes(run);
-  return startableOf(run, nowMs) === null ? [] : enoughOf(run, missingLanes(run), nowMs);
-}
-
-/**
- * The first of some lanes with room for the slots that could start. Only one without calls has room for certain: others may wait for headers,
- * so they are asked beside those. One that holds as many calls as lanes reach has none.
- */
-function enoughOf(run: Executed, lanes: readonly number[], nowMs: number): number[] {
-  const { engine, laneStarts } = run;
-  // The second attempt of a slot that runs is not counted.
-  let slots = Math.max(
-    1,
-    startableSlots(engine, (groupSeq) => isForLanes(run, groupSeq), nowMs),
-  );
-  const enough: number[] = [];
-  for (const lane of lanes) {
-    const attempts = attemptsOf(engine, lane);
-    if (attempts >= laneStarts.reach) continue;
-    enough.push(lane);
-    if (attempts === 0) slots -= laneStarts.reach;
-    if (slots <= 0) break;
-  }
-  return enough;
-}
-
-/** Whether lanes join the Worker of a group, or serve it alone. */
-export function isForLanes({ workers }: Pick<Executed, "workers">, groupSeq: number): boolean {
-  const worker = workers.of(groupSeq);
-  return worker === undefined || worker.covers !== null;
+  return isDue || startableOf(run, nowMs) !== null ? missingLanes(run) : [];
 }
 
 /** The group of a slot, or of a second attempt, that could start if an executor had room; null = none could. */

@@ -4,7 +4,6 @@ import { WORKER_FIRST, workerOf } from "../../../src/run/leases/shard.ts";
 import { EXECUTOR_CALLS_MAX } from "../../../src/limits.ts";
 import type { SocketSignal } from "../../../src/objects/methods/sockets.ts";
 import type { RunState } from "../state.ts";
-import { isForLanes } from "./lanes.ts";
 
 type Signalling = Pick<
   RunState,
@@ -77,4 +76,10 @@ function mustClaim({ engine, openGroups, workers }: Signalling, worker: number):
 function mayTake({ laneLives, presentExecutors, engine }: Signalling, lane: number, nowMs: number): boolean {
   if (laneLives.isRetired(lane) || presentExecutors.rests(lane, nowMs)) return false;
   return (engine.shards.get(lane)?.leases.size ?? 0) < EXECUTOR_CALLS_MAX;
+}
+
+/** Whether lanes join the Worker of a group, or serve it alone. */
+function isForLanes({ workers }: Signalling, groupSeq: number): boolean {
+  const worker = workers.of(groupSeq);
+  return worker === undefined || worker.covers !== null;
 }

@@ -6,7 +6,7 @@ import { PresentExecutors } from "../../../../../durable-objects/run/memory/pres
 import { WaitingExecutors } from "../../../../../durable-objects/run/memory/waiting.ts";
 import { GroupWorkers } from "../../../../../durable-objects/run/memory/workers.ts";
 import type { StoredGroup } from "../../../../../durable-objects/run/store/records.ts";
-import { alike, makeTarget, TestEngine } from "../../../../support/engine.ts";
+import { alike, TestEngine } from "../../../../support/engine.ts";
 
 const NOW = 1_000;
 /** How many calls a lane reached when it was full. */
@@ -100,30 +100,6 @@ describe("an alarm", () => {
   it("starts lanes once something could", () => {
     engine.state.ledger.setLimits({ ...engine.state.ledger.limits, usd: 10 * reserved() });
     expect(lanesToStart(runOf(engine), NOW)).toEqual([0, 1, 2, 3]);
-  });
-
-  it("starts no more without calls than the slots need that could start, and none that holds as many calls as lanes reach", () => {
-    const atGate = (held: number, calls: number): TestEngine => {
-      const gated = new TestEngine({ targets: [makeTarget({ maxInFlight: held + calls })] });
-      gated.open(alike(20));
-      expect(gated.turn([held], NOW).assignments).toHaveLength(held);
-      return gated;
-    };
-    for (const [held, calls, lanes] of [
-      [REACH, 1, [1]],
-      [REACH, REACH, [1]],
-      [REACH, REACH + 1, [1, 2]],
-      // It may have room, or wait for headers.
-      [REACH - 1, 1, [0, 1]],
-    ] as const) {
-      const run = runOf(atGate(held, calls));
-      expect(missingLanes(run)).toEqual([0, 1, 2, 3]);
-      expect(lanesToStart(run, NOW)).toEqual(lanes);
-    }
-    // What is due comes for slots that may become startable before a lane has come.
-    const due = runOf(atGate(REACH, 1));
-    due.laneStarts.due();
-    expect(lanesToStart(due, NOW)).toEqual([0, 1, 2, 3]);
   });
 
   it("starts those that a turn has found due, once, and the first of an instance starts what is missing", () => {
