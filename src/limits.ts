@@ -992,7 +992,7 @@ export const BATCH_RETRY_READS = 16;
  * thread for itself in smaller batches. Nobody reads so fast that he sees them come together.
  */
 export const BATCH_MANY_EVENTS = 3;
-/** Longest such pause, ms: events that come in pairs within 16 ms look the same to a reader. */
+/** Longest pause before many events have come in one batch, ms; then it is twice as long. Events within 16 ms look the same to a reader. */
 export const BATCH_PAUSE_MS_MAX = 8;
 /**
  * Streams that an isolate edits at once per ms of their pause: each batch costs about 50 µs, so that they take less than half

@@ -30,7 +30,7 @@ export type LocalPlan = {
   buckets: Record<string, string>;
 };
 
-/** What a local gateway is told beside wrangler.toml. `vars` contain secrets: never print them. */
+/** The variables of a local gateway that `wrangler.toml` does not have. They contain secrets: never print them. */
 export type LocalSetting = {
   /** The last one that sets a variable counts. */
   envFiles?: readonly string[];

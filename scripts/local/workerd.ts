@@ -14,7 +14,7 @@ export const SOCKET = "gateway";
 const CONTROL_FD = 3;
 /** Lines that explain why workerd did not start. */
 const REASON_LINES_MAX = 50;
-/** Time between attempts to start a workerd that has ended, ms: a full disk or memory needs a moment. */
+/** Time between starts of a workerd that does not last so long, ms: a full disk or memory needs a moment. */
 const RESTART_PAUSE_MS = 1_000;
 /** What workerd says of itself and no operator can act upon. */
 const NOISE =
@@ -42,7 +42,11 @@ export async function startWorkerd(options: WorkerdOptions): Promise<Workerd> {
   let current = await served(options);
   const keep = async (): Promise<void> => {
     for (;;) {
+      const sinceMs = performance.now();
       await current.ended;
+      // One that ends as soon as it listens would be started as fast as the machine can.
+      const isShort = performance.now() - sinceMs < RESTART_PAUSE_MS;
+      if (isShort && !stopped.signal.aborted) await sleep(RESTART_PAUSE_MS);
       const next = await servedAgain(options, stopped.signal);
       if (next === null) return;
       current = next;

@@ -25,7 +25,7 @@ const ROUTE_CALLS = [...ROUTE_RPCS, "fetch", "webSocketClose"];
 const OTHER_CALLS_MAX = 7;
 /** One settlement that is also a claim for each answer, and those of lanes that start, wait and end. */
 const CLAIMS_PER_CALL_MAX = 1.3;
-/** A count is made again where the machine was busy: a batch whose lanes are late is not what the bound is of. */
+/** A busy machine starts lanes late, and late lanes write more rows: such a batch is counted again. */
 const COUNTS_MAX = 6;
 
 /** What a batch costs whose answers arrive one by one. `fired`: how many leases it has outlasted. */

@@ -24,7 +24,7 @@ export type EventParserOptions = {
   countsContent?: boolean;
   /** Cleans the text of an event that reports an error, in which the upstream may quote the provider's key. */
   redact?: (eventText: string) => string;
-  /** Decodes what others read as well; absent = nobody does. */
+  /** Shared with those who read the same bytes; absent = nobody does. */
   texts?: LastText;
 };
 

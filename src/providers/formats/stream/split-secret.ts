@@ -85,7 +85,7 @@ export class SplitSecrets {
   /** Events that have come since a beginning has grown. */
   #waited = 0;
 
-  /** `blank`: what stands in place of a secret; `texts`: decodes what others have read; default: nobody has. */
+  /** `blank` stands in place of a secret. `texts` is shared with those who read the same bytes before; by default, nobody does. */
   constructor(secrets: readonly string[], options: { blank: string; look: Look; texts?: LastText }) {
     const { blank, look, texts = new LastText() } = options;
     this.#secrets = secrets;
